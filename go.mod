@@ -1,0 +1,13 @@
+module github.com/sluice-proxy/sluice
+
+go 1.26
+
+require (
+	github.com/dchest/siphash v1.2.3
+	github.com/go-json-experiment/json v1.27.2
+	github.com/tetratelabs/proxy-wasm-go-sdk v0.24.0
+	github.com/tetratelabs/wazero v1.12.0
+	pgregory.net/rapid v1.3.0
+)
+
+require golang.org/x/sys v0.44.0 // indirect
