@@ -1,0 +1,160 @@
+//go:build !wasip1
+
+package host
+
+import (
+	"crypto/rand"
+	"errors"
+	"strings"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+)
+
+// Clocks are what Monotonic and Wall return in a native build, in ns.
+var Clocks func() (mono, wall int64)
+
+func status(err error) Status {
+	switch {
+	case err == nil:
+		return OK
+	case errors.Is(err, types.ErrorStatusNotFound):
+		return NotFound
+	case errors.Is(err, types.ErrorStatusCasMismatch):
+		return CASMismatch
+	case errors.Is(err, types.ErrorStatusBadArgument):
+		return BadArgument
+	default:
+		return InternalFailure
+	}
+}
+
+// Monotonic is as in calls_wasip1.go.
+func Monotonic() (int64, bool) {
+	mono, _ := Clocks()
+	return mono, true
+}
+
+// Wall is as in calls_wasip1.go.
+func Wall() (int64, bool) {
+	_, wall := Clocks()
+	return wall, true
+}
+
+// Random is as in calls_wasip1.go.
+func Random(b []byte) bool {
+	_, err := rand.Read(b)
+	return err == nil
+}
+
+// Property is as in calls_wasip1.go.
+func Property(path string) ([]byte, Status) {
+	value, err := proxywasm.GetProperty(strings.Split(path, "\x00"))
+	return value, status(err)
+}
+
+// SetProperty is as in calls_wasip1.go.
+func SetProperty(path string, value []byte) Status {
+	return status(proxywasm.SetProperty(strings.Split(path, "\x00"), value))
+}
+
+// RequestHeader is as in calls_wasip1.go.
+func RequestHeader(name string) ([]byte, Status) {
+	value, err := proxywasm.GetHttpRequestHeader(name)
+	return []byte(value), status(err)
+}
+
+// RequestHeaders is as in calls_wasip1.go.
+func RequestHeaders() (Pairs, Status) {
+	headers, err := proxywasm.GetHttpRequestHeaders()
+	return ParsePairs(AppendPairs(nil, headers)), status(err)
+}
+
+// HasResponseHeader is as in calls_wasip1.go.
+func HasResponseHeader(name string) bool {
+	_, err := proxywasm.GetHttpResponseHeader(name)
+	return err == nil
+}
+
+// ReplaceResponseHeader is as in calls_wasip1.go.
+func ReplaceResponseHeader(name string, value []byte) Status {
+	return status(proxywasm.ReplaceHttpResponseHeader(name, string(value)))
+}
+
+// SharedData is as in calls_wasip1.go.
+func SharedData(key []byte) (value []byte, cas uint32, s Status) {
+	value, cas, err := proxywasm.GetSharedData(string(key))
+	return value, cas, status(err)
+}
+
+// SetSharedData is as in calls_wasip1.go.
+func SetSharedData(key, value []byte, cas uint32) Status {
+	return status(proxywasm.SetSharedData(string(key), append([]byte(nil), value...), cas))
+}
+
+// SendLocalResponse is as in calls_wasip1.go.
+func SendLocalResponse(code int, _ string, body, headers []byte, grpcStatus int32) Status {
+	var list [][2]string
+	for p := ParsePairs(headers); ; {
+		name, value, rest, ok := p.Next()
+		if !ok {
+			break
+		}
+		list, p = append(list, [2]string{string(name), string(value)}), rest
+	}
+	return status(proxywasm.SendHttpResponse(uint32(code), list, body, grpcStatus))
+}
+
+// ResumeRequest is as in calls_wasip1.go.
+func ResumeRequest() Status { return status(proxywasm.ResumeHttpRequest()) }
+
+// SetEffectiveContext is as in calls_wasip1.go.
+func SetEffectiveContext(id uint32) Status { return status(proxywasm.SetEffectiveContext(id)) }
+
+// SetTickPeriod is as in calls_wasip1.go.
+func SetTickPeriod(ms uint32) Status { return status(proxywasm.SetTickPeriodMilliSeconds(ms)) }
+
+// DefineMetric is as in calls_wasip1.go.
+func DefineMetric(kind MetricKind, name string) (uint32, Status) {
+	switch kind {
+	case Counter:
+		return uint32(proxywasm.DefineCounterMetric(name)), OK
+	case Gauge:
+		return uint32(proxywasm.DefineGaugeMetric(name)), OK
+	default:
+		return uint32(proxywasm.DefineHistogramMetric(name)), OK
+	}
+}
+
+// AddMetric is as in calls_wasip1.go.
+func AddMetric(id uint32, delta int64) Status {
+	proxywasm.MetricCounter(id).Increment(uint64(delta))
+	return OK
+}
+
+// RecordMetric is as in calls_wasip1.go.
+func RecordMetric(id uint32, value uint64) Status {
+	proxywasm.MetricHistogram(id).Record(value)
+	return OK
+}
+
+// Log is as in calls_wasip1.go.
+func Log(level Level, message string) {
+	switch level {
+	case Debug:
+		proxywasm.LogDebug(message)
+	case Info:
+		proxywasm.LogInfo(message)
+	case Warn:
+		proxywasm.LogWarn(message)
+	default:
+		proxywasm.LogError(message)
+	}
+}
+
+// The emulator has no gRPC callouts.
+func grpcCall(string, string, string, []byte, []byte, uint32) (uint32, Status) {
+	return 0, Unimplemented
+}
+
+func grpcMessage(uint32) ([]byte, Status) { return nil, Unimplemented }

@@ -1,0 +1,72 @@
+package host
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// GRPCStatusUnavailable is what a call ends with that reached nobody.
+const GRPCStatusUnavailable = 14
+
+// calls holds what to do with the answers of the gRPC calls in flight.
+var calls = map[uint32]func(status int, message []byte){}
+
+// GRPCCall sends one unary gRPC request to an Envoy cluster. The answer comes
+// in a callback of the plugin that is effective now, even where the stream that
+// asked is gone: done gets status 0 and the message, or another gRPC status and
+// no message; it must call SetEffectiveContext, and check it, before it touches
+// a stream. A call that is not OK has no answer.
+func GRPCCall(cluster, service, method string, message []byte, timeout time.Duration, done func(status int, message []byte)) Status {
+	// Envoy reads a timeout of 0 as none at all.
+	ms := max(1, timeout.Milliseconds())
+	id, status := grpcCall(grpcService(cluster), service, method, nil, message, uint32(ms))
+	if status == OK {
+		calls[id] = done
+	}
+	return status
+}
+
+// grpcService is a serialized envoy.config.core.v3.GrpcService whose
+// envoy_grpc.cluster_name is cluster. The bare name must never be sent: Envoy
+// tries to parse it as this message, and a name that happens to parse ("model",
+// "envoy") aborts the process.
+//
+// Written out by hand because protobuf's own encoder brings package fmt into
+// the module, a tenth of its size.
+func grpcService(cluster string) string {
+	field1 := func(content string) string {
+		const tag = 1<<3 | 2 // field 1, length-delimited
+		return string(binary.AppendUvarint([]byte{tag}, uint64(len(content)))) + content
+	}
+	return field1(field1(cluster))
+}
+
+// GRPCReceived serves proxy_on_grpc_receive: the answer of a call.
+func GRPCReceived(id, size uint32) {
+	done, known := calls[id]
+	if !known {
+		return
+	}
+	delete(calls, id)
+	message, status := grpcMessage(size)
+	if status != OK {
+		done(GRPCStatusUnavailable, nil)
+		return
+	}
+	done(0, message)
+}
+
+// GRPCClosed serves proxy_on_grpc_close: a call that ended without an answer.
+// Envoy also closes calls that it never handed out; those are ignored.
+func GRPCClosed(id, status uint32) {
+	done, known := calls[id]
+	if !known {
+		return
+	}
+	delete(calls, id)
+	if status == 0 {
+		// Closed well but without a message: not an answer.
+		status = GRPCStatusUnavailable
+	}
+	done(int(status), nil)
+}
