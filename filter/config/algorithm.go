@@ -1,0 +1,182 @@
+package config
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/sluice-proxy/sluice/algorithms"
+)
+
+// limitDraft is a limit and what its algorithm is built from, in the units of
+// package algorithms.
+type limitDraft struct {
+	Limit
+	capacity, limit, burst     int64
+	refillRate, leakRate, rate algorithms.Rate
+	window                     algorithms.Window // in UTC
+	utcOffset                  time.Duration
+	mode                       string
+}
+
+// algorithm is an algorithm of the format: its name, the fields that a limit
+// has because of it, and how they become a Limiter and the Limit's Shape.
+type algorithm struct {
+	name   string
+	fields []field[limitDraft]
+	build  func(*limitDraft) (limiter algorithms.Limiter, shape string, err error)
+}
+
+var knownAlgorithms = []*algorithm{
+	{
+		name: "token_bucket",
+		fields: []field[limitDraft]{
+			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }),
+			required("refill_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.refillRate }),
+		},
+		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
+			limiter, err := algorithms.NewTokenBucket(d.capacity, d.refillRate)
+			return limiter, d.Algorithm, err
+		},
+	},
+	{
+		name: "leaky_bucket",
+		fields: []field[limitDraft]{
+			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }),
+			required("leak_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.leakRate }),
+			required("mode", modeValue, func(d *limitDraft) *string { return &d.mode }),
+		},
+		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
+			limiter, err := algorithms.NewLeakyMeter(d.capacity, d.leakRate)
+			return limiter, d.Algorithm + "/" + d.mode, err
+		},
+	},
+	{
+		name: "fixed_window",
+		fields: []field[limitDraft]{
+			required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }),
+			required("window", fixedWindowValue, func(d *limitDraft) *algorithms.Window { return &d.window }),
+			optional("utc_offset", utcOffsetValue, func(d *limitDraft) *time.Duration { return &d.utcOffset }),
+		},
+		build: buildWindow(algorithms.NewFixedWindow),
+	},
+	{
+		name: "sliding_window",
+		fields: []field[limitDraft]{
+			required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }),
+			required("window", slidingWindowValue, func(d *limitDraft) *algorithms.Window { return &d.window }),
+			optional("utc_offset", utcOffsetValue, func(d *limitDraft) *time.Duration { return &d.utcOffset }),
+		},
+		build: buildWindow(algorithms.NewSlidingWindow),
+	},
+	{
+		name: "gcra",
+		fields: []field[limitDraft]{
+			required("rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.rate }),
+			optional("burst", unitsValue, func(d *limitDraft) *int64 { return &d.burst }),
+		},
+		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
+			limiter, err := algorithms.NewGCRA(d.rate, d.burst)
+			return limiter, d.Algorithm, err
+		},
+	},
+}
+
+// buildWindow builds a limiter that counts in windows.
+func buildWindow(build func(int64, algorithms.Window) (algorithms.Limiter, error)) func(*limitDraft) (algorithms.Limiter, string, error) {
+	return func(d *limitDraft) (algorithms.Limiter, string, error) {
+		length := d.window.String()
+		moved, err := algorithms.ParseWindow(length, d.utcOffset)
+		if err != nil {
+			return nil, "", err
+		}
+		limiter, err := build(d.limit, moved)
+		return limiter, d.Algorithm + "/" + length + "/" + algorithms.FormatUTCOffset(d.utcOffset), err
+	}
+}
+
+var unitsValue = whole[int64](1, algorithms.MaxUnits)
+
+// rateValue is a rate. A number is per second, and goes through a double as in
+// a protobuf Struct.
+var rateValue = value[algorithms.Rate]{wantRate, func(r *reader, n *node, to *algorithms.Rate) bool {
+	spelled := n.text
+	switch n.kind {
+	case stringKind:
+	case numberKind:
+		f, _ := strconv.ParseFloat(n.text, 64)
+		spelled = strconv.FormatFloat(f, 'f', -1, 64) + "/s"
+	default:
+		r.wrongType(n, wantRate)
+		return false
+	}
+	rate, err := algorithms.ParseRate(spelled)
+	if err != nil {
+		r.wrong(n, err.Error())
+		return false
+	}
+	*to = rate
+	return true
+}}
+
+const wantRate = `a rate such as "5/s", "100/m" or "1/10s"`
+
+var fixedWindowValue = stringAs(`a window such as "1m", "1d" or "1mo"`, func(s string) (algorithms.Window, error) {
+	return algorithms.ParseWindow(s, 0)
+})
+
+var slidingWindowValue = stringAs(`a window such as "1m" or "1d"`, func(s string) (algorithms.Window, error) {
+	window, err := algorithms.ParseWindow(s, 0)
+	if err == nil {
+		_, err = algorithms.NewSlidingWindow(1, window)
+	}
+	if err != nil {
+		return window, errors.New("want a duration that divides a day, such as 10s, 1m or 1h, or 1d")
+	}
+	return window, nil
+})
+
+var utcOffsetValue = stringAs(`an offset such as "+02:00"`, algorithms.ParseUTCOffset)
+
+var modeValue = stringAs(wantMode, func(s string) (string, error) {
+	if s != "meter" {
+		return "", wantError(wantMode)
+	}
+	return s, nil
+})
+
+// algorithmOf is the algorithm that the limit n says it is by, or nil.
+func algorithmOf(n *node) *algorithm {
+	name := n.member("algorithm")
+	if name == nil || name.kind != stringKind {
+		return nil
+	}
+	for _, a := range knownAlgorithms {
+		if a.name == name.text {
+			return a
+		}
+	}
+	return nil
+}
+
+var algorithmValue = stringAs(wantAlgorithm(), func(s string) (string, error) {
+	for _, a := range knownAlgorithms {
+		if a.name == s {
+			return s, nil
+		}
+	}
+	for _, name := range notYetAlgorithm {
+		if name == s {
+			return "", errors.New(isNotYet + ": want " + wantAlgorithm())
+		}
+	}
+	return "", wantError(wantAlgorithm())
+})
+
+func wantAlgorithm() string {
+	var names []string
+	for _, a := range knownAlgorithms {
+		names = append(names, a.name)
+	}
+	return list(names, "or")
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAMistakeInARuleSaysWhereAndWhatInstead(t *testing.T) {
+	const entry = `want a name such as "login", or an object such as {"limit": "login", "cost": 5}`
+	const cost = "want a whole number from 0 to 1000000000"
+	const name = "want a name of 1 to 64 characters of a-z, 0-9, _ and -, beginning with a letter or digit"
+	for rule, want := range map[string]string{
+		`5`:                                     `rules[0]: the number 5: want an object such as {"limits": ["login"]}`,
+		`{}`:                                    `rules[0].limits: missing: want an array such as ["login"]`,
+		`{"limits": "login"}`:                   `rules[0].limits: the string "login": want an array such as ["login"]`,
+		`{"limits": ["lgin"]}`:                  `rules[0].limits[0]: "lgin": no such limit; did you mean "login"?`,
+		`{"limits": ["Login"]}`:                 `rules[0].limits[0]: "Login": no such limit; did you mean "login"?`,
+		`{"limits": ["upload"]}`:                `rules[0].limits[0]: "upload": no such limit: want "login" or "read"`,
+		`{"limits": [""]}`:                      `rules[0].limits[0]: "": no such limit: want "login" or "read"`,
+		`{"limits": ["read", "login", "read"]}`: `rules[0].limits[2]: "read": stands twice in one list: keep one`,
+		`{"limits": ["read", {"limit": "r\u0065ad", "cost": 2}]}`: `rules[0].limits[1].limit: "read": stands twice in one list: keep one`,
+		`{"limits": [null]}`:                                                       `rules[0].limits[0]: null: ` + entry,
+		`{"limits": [["read"]]}`:                                                   `rules[0].limits[0]: an array: ` + entry,
+		`{"limits": [{}]}`:                                                         `rules[0].limits[0].limit: missing: want a limit's name such as "login"`,
+		`{"limits": [{"limit": 1}]}`:                                               `rules[0].limits[0].limit: the number 1: want a limit's name such as "login"`,
+		`{"limits": [{"limit": "red"}]}`:                                           `rules[0].limits[0].limit: "red": no such limit; did you mean "read"?`,
+		`{"limits": [{"limit": "read", "cots": 1}]}`:                               `rules[0].limits[0].cots: no such field; did you mean "cost"?`,
+		`{"limits": [{"limit": "read", "cost": -1}]}`:                              `rules[0].limits[0].cost: -1: ` + cost,
+		`{"limits": [{"limit": "read", "cost": {"header": "x"}}]}`:                 `rules[0].limits[0].cost: a cost from a header is part of the format but not in this version yet: ` + cost,
+		`{"limits": [], "cost": {"header": "x", "max": 3}}`:                        `rules[0].cost: a cost from a header is part of the format but not in this version yet: ` + cost,
+		`{"limits": [], "cost": 0.5}`:                                              `rules[0].cost: 0.5: ` + cost,
+		`{"limits": [], "cost": 1000000001}`:                                       `rules[0].cost: 1000000001: ` + cost,
+		`{"limits": [], "cost": "1"}`:                                              `rules[0].cost: the string "1": ` + cost,
+		`{"limits": [], "name": ""}`:                                               `rules[0].name: "": ` + name,
+		`{"limits": [], "name": "-a"}`:                                             `rules[0].name: "-a": ` + name,
+		`{"limits": [], "name": "Read all"}`:                                       `rules[0].name: "Read all": ` + name,
+		`{"limits": [], "name": "` + strings.Repeat("a", 65) + `"}`:                `rules[0].name: "` + strings.Repeat("a", 64) + `…": ` + name,
+		`{"limits": [], "name": 5}`:                                                `rules[0].name: the number 5: ` + name,
+		`{"limits": [], "name": "a"}, {"limits": []}, {"limits": [], "name": "a"}`: `rules[2].name: "a": already the name of rules[0]: want another, or none`,
+		`{"limits": [], "match": []}`:                                              `rules[0].match: an array: want an object such as {"path": "/login"}`,
+		`{"limits": [], "response": "no"}`:                                         `rules[0].response: the string "no": want an object such as {"status": 429}`,
+		`{"limits": [], "response": {"status": 399}}`:                              `rules[0].response.status: 399: want a whole number from 400 to 599`,
+		`{"limits": [], "response": {"headers": {}}}`:                              `rules[0].response.headers: is part of the format but not in this version yet: leave it out`,
+		`{"limits": [], "limit": "read"}`:                                          `rules[0].limit: no such field; did you mean "limits"?`,
+		`{"limits": [], "algorithm": "gcra"}`:                                      `rules[0].algorithm: no such field: want "name", "match", "limits", "cost" or "response"`,
+	} {
+		wantMistakes(t, `{"limits": {"login": `+bucket+`, "read": `+bucket+`}, "rules": [`+rule+`]}`, want)
+	}
+}
+
+func TestAMistakeInAMatchSaysWhereAndWhatInstead(t *testing.T) {
+	const host = `want a host's name such as "example.com" or "*.example.com"`
+	const letters = `want letters, digits, dots and -, as in the Host header (for other letters their "xn--" form), and "*." only in front`
+	const port = "want the host without its port; an IPv6 address stands in brackets"
+	const slash = `want a path such as "/login", beginning with /`
+	for match, want := range map[string]string{
+		`"path": "login"`:            `path: "login": ` + slash,
+		`"path": ""`:                 `path: "": ` + slash,
+		`"path": "http://a/login"`:   `path: "http://a/login": ` + slash,
+		`"path": "/login?a=b"`:       `path: "/login?a=b": paths are compared without what follows ? or #: leave it out`,
+		`"path": "/#top"`:            `path: "/#top": paths are compared without what follows ? or #: leave it out`,
+		`"path": []`:                 `path: an empty array, which nothing equals: want at least one value, or leave the field out`,
+		`"path": ["/a", 5]`:          `path[1]: the number 5: want a path such as "/login"`,
+		`"path": {}`:                 `path: an object: want a path such as "/login"`,
+		`"path": [["/a"]]`:           `path[0]: an array: want a path such as "/login"`,
+		`"path_prefix": "*"`:         `path_prefix: "*": want the beginning of paths such as "/api", beginning with /`,
+		`"path_prefix": "api/"`:      `path_prefix: "api/": want the beginning of paths such as "/api", beginning with /`,
+		`"path_prefix": "/a?"`:       `path_prefix: "/a?": paths are compared without what follows ? or #: leave it out`,
+		`"path_prefix": []`:          `path_prefix: an empty array, which nothing equals: want at least one value, or leave the field out`,
+		`"method": "post"`:           `method: "post": want a method in capitals such as "POST"`,
+		`"method": ["GET", "GET "]`:  `method[1]: "GET ": want a method in capitals such as "POST"`,
+		`"method": ""`:               `method: "": want a method in capitals such as "POST"`,
+		`"method": null`:             `method: null: want a method in capitals such as "POST"`,
+		`"host": "example.com:8080"`: `host: "example.com:8080": ` + port,
+		`"host": "::1"`:              `host: "::1": ` + port,
+		`"host": "*.[::1]"`:          `host: "*.[::1]": ` + port,
+		`"host": "[1.2.3.4]"`:        `host: "[1.2.3.4]": want an IPv6 address in the brackets`,
+		`"host": "[]"`:               `host: "[]": want an IPv6 address in the brackets`,
+		`"host": "*"`:                `host: "*": ` + letters,
+		`"host": "api.*.com"`:        `host: "api.*.com": ` + letters,
+		`"host": "*.*.com"`:          `host: "*.*.com": ` + letters,
+		`"host": "bücher.example"`:   `host: "bücher.example": ` + letters,
+		`"host": "http://a"`:         `host: "http://a": ` + port,
+		`"host": "a/b"`:              `host: "a/b": ` + letters,
+		`"host": ""`:                 `host: "": ` + host,
+		`"host": "*."`:               `host: "*.": ` + host,
+		`"host": ".example.com"`:     `host: ".example.com": ` + host,
+		`"host": "a..b"`:             `host: "a..b": ` + host,
+		`"host": 1`:                  `host: the number 1: ` + host,
+		`"route": ""`:                `route: "": want the name of an Envoy route`,
+		`"route": true`:              `route: the boolean true: want the name of an Envoy route`,
+		`"methods": "GET"`:           `methods: no such field; did you mean "method"?`,
+		`"pathprefix": "/"`:          `pathprefix: no such field; did you mean "path_prefix"?`,
+		`"cookie": "a"`:              `cookie: no such field: want "path", "path_prefix", "method", "host" or "route"`,
+		`"virtual_host": "a"`:        `virtual_host: is part of the format but not in this version yet: leave it out`,
+		`"path": "/a", "path": "/b"`: `path: stands twice in one object: keep one`,
+	} {
+		wantMistakes(t, `{"limits": {}, "rules": [{"limits": [], "match": {`+match+`}}]}`, "rules[0].match."+want)
+	}
+}
