@@ -1,0 +1,80 @@
+# What a person does with this repository. `make help` lists it.
+
+GO        ?= go
+PYTHON    ?= python3
+BUILD     := build
+ENVOY     := 1.40.0
+ENVOYS    := 1.36.4 1.37.0 1.38.2 1.39.3 $(ENVOY)
+LINT      := v2.15.0
+
+WASM      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags='-s -w'
+SOURCES   := $(shell find algorithms filter -name '*.go' -not -name '*_test.go' -o -name '*.s') go.mod go.sum filter/wasm/default.pgo
+
+.PHONY: help build demo test bench profile fuzz envoy lint clean
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z].*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: $(BUILD)/sluice.wasm ## build the filter, build/sluice.wasm, and print its size
+	@wc -c <$(BUILD)/sluice.wasm | awk '{printf "$(BUILD)/sluice.wasm: %d bytes (%.1f MB)\n", $$1, $$1/1e6}'
+
+$(BUILD)/sluice.wasm: $(SOURCES)
+	@mkdir -p $(BUILD)
+	$(WASM) -o $@ ./filter/wasm
+
+# The filter with a request header that kills its VM: for the test of what
+# happens then.
+$(BUILD)/sluice-trap.wasm: $(SOURCES)
+	@mkdir -p $(BUILD)
+	$(WASM) -tags sluice_trap -o $@ ./filter/wasm
+
+# A module that makes every hostcall and receives every callback.
+$(BUILD)/probe.wasm: $(SOURCES)
+	@mkdir -p $(BUILD)
+	$(WASM) -o $@ ./filter/probe
+
+demo: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy ## see a real Envoy limit real requests
+	$(GO) run ./e2e/demo -envoy $(BUILD)/envoy/$(ENVOY)/envoy -module $(BUILD)/sluice.wasm
+
+test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run every test, the real Envoys included
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./filter/...
+	$(GO) test ./...
+
+bench: ## time a decision, natively, and each algorithm
+	$(GO) test -run '^$$' -bench . -benchmem ./algorithms ./filter/policy ./filter/plugin
+
+# The compiler inlines what this profile says is hot. Calls are what WebAssembly
+# code of the Go compiler spends most of its time on.
+profile: ## make filter/wasm/default.pgo anew, after a change of the hot path
+	@mkdir -p $(BUILD)
+	$(GO) test ./filter/policy -run '^$$' -bench Decide -benchtime 6s -cpuprofile $(BUILD)/policy.pprof -o $(BUILD)/policy.test
+	$(GO) test ./filter/plugin -run '^$$' -bench Stream -benchtime 3s -cpuprofile $(BUILD)/plugin.pprof -o $(BUILD)/plugin.test
+	$(GO) tool pprof -proto -output=filter/wasm/default.pgo $(BUILD)/policy.pprof $(BUILD)/plugin.pprof
+
+FUZZTIME ?= 20s
+fuzz: ## fuzz each parser for FUZZTIME (20s)
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(grep -h -o '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -c6-); do \
+			echo "== $$package $$target"; $(GO) test $$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+lint: $(BUILD)/bin/golangci-lint-$(LINT) ## check style and common mistakes
+	$< run ./...
+	GOOS=wasip1 GOARCH=wasm $< run ./filter/...
+
+$(BUILD)/bin/golangci-lint-$(LINT):
+	@echo "Building golangci-lint $(LINT) into $(BUILD)/bin (Go module proxy)"
+	@mkdir -p $(BUILD)/bin
+	GOBIN=$(abspath $(BUILD)/bin) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT)
+	@mv $(BUILD)/bin/golangci-lint $@
+
+envoy: $(ENVOYS:%=$(BUILD)/envoy/%/envoy) ## fetch the Envoys that the tests run on into build/
+
+$(BUILD)/envoy/%/envoy:
+	PYTHON=$(PYTHON) e2e/fetch-envoy $* $(@D)
+
+clean: ## remove build/
+	rm -rf $(BUILD)

@@ -1,0 +1,109 @@
+// Package plugin is the filter as Envoy runs it: it owns the contexts, reads
+// requests, asks the policy for a verdict and answers. One request goes
+// host → plugin → policy (rules, keys) → table → algorithms → response.
+package plugin
+
+import (
+	"strings"
+
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
+	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
+
+	"github.com/sluice-proxy/sluice/algorithms"
+	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/host"
+	"github.com/sluice-proxy/sluice/filter/policy"
+	"github.com/sluice-proxy/sluice/filter/table"
+)
+
+// Plugin is one filter instance in one worker's VM: one config, and the requests
+// that it applies to. After a config push the old instance lives on beside the
+// new one until its last stream has ended.
+type Plugin struct {
+	types.DefaultPluginContext
+
+	vm      *VM
+	id      uint32
+	config  *config.Config
+	policy  *policy.Policy
+	table   *table.Table // nil until the first request
+	request request
+	metrics metrics
+}
+
+// OnPluginStart compiles the config and does nothing else. It also runs on the
+// main thread and in a trial VM that is thrown away; what workers share is
+// touched by the first request.
+func (p *Plugin) OnPluginStart(int) types.OnPluginStartStatus {
+	document, err := proxywasm.GetPluginConfiguration()
+	if err != nil {
+		host.Log(host.Error, "sluice: the plugin's configuration could not be read: "+err.Error())
+		return types.OnPluginStartStatusFailed
+	}
+	p.config, err = config.Parse(document)
+	if err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			host.Log(host.Error, "sluice: config: "+line)
+		}
+		return types.OnPluginStartStatusFailed
+	}
+	if p.config.Namespace == nil {
+		name, err := proxywasm.GetProperty([]string{"plugin_name"})
+		if err != nil {
+			host.Log(host.Error, "sluice: the plugin's name could not be read: "+err.Error())
+			return types.OnPluginStartStatusFailed
+		}
+		namespace := string(name)
+		p.config.Namespace = &namespace
+	}
+	p.policy = policy.New(p.config)
+	p.request.allHeaders = p.policy.AllHeaders
+	return types.OnPluginStartStatusOK
+}
+
+// NewHttpContext serves the SDK's emulator, in native builds: the module's own
+// exports go to VM at once.
+func (p *Plugin) NewHttpContext(id uint32) types.HttpContext {
+	p.vm.Create(id, p.id)
+	return &httpContext{vm: p.vm, id: id}
+}
+
+// attach opens the table, once.
+func (p *Plugin) attach() bool {
+	if p.table != nil {
+		return true
+	}
+	t, ok := table.Open(&sharedData{}, *p.config.Namespace, p.config.MaxBuckets, host.Random)
+	if !ok {
+		return false
+	}
+	p.table = t
+	p.policy.Attach(t)
+	return true
+}
+
+// sharedData is Envoy's map that all workers share.
+type sharedData struct{}
+
+func (*sharedData) Get(key []byte) (value []byte, version uint32, found, ok bool) {
+	value, version, status := host.SharedData(key)
+	return value, version, status == host.OK, status == host.OK || status == host.NotFound
+}
+
+func (*sharedData) Set(key, value []byte, version uint32) (stored, ok bool) {
+	status := host.SetSharedData(key, value, version)
+	return status == host.OK, status == host.OK || status == host.CASMismatch
+}
+
+// Now implements policy.Host.
+func (p *Plugin) Now(wall bool) (t algorithms.Time, ok bool) {
+	if t.Mono, ok = host.Monotonic(); ok && wall {
+		t.Wall, ok = host.Wall()
+	}
+	return t, ok
+}
+
+// Undecided implements policy.Host.
+func (p *Plugin) Undecided(l *policy.Limit) {
+	p.metrics.add("sluice.limit."+l.Name+".errors", 1)
+}
