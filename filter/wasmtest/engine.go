@@ -1,0 +1,62 @@
+package wasmtest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+)
+
+// engine holds what all hosts of a test binary have in common: compiling the
+// filter takes a second, and starting a VM from the result a few milliseconds.
+var engine struct {
+	sync.Mutex
+	runtime  wazero.Runtime
+	compiled map[string]wazero.CompiledModule // by the module's bytes
+}
+
+// maxMemoryPages keeps a VM below 1 GB, so that a leak ends a test and not the
+// machine it runs on. A page has 64 KiB.
+const maxMemoryPages = 1 << 14
+
+func compile(module []byte) (wazero.Runtime, wazero.CompiledModule, error) {
+	engine.Lock()
+	defer engine.Unlock()
+	ctx := context.Background()
+	if engine.runtime == nil {
+		runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(maxMemoryPages))
+		if err := exportHostcalls(ctx, runtime); err != nil {
+			return nil, nil, err
+		}
+		engine.runtime = runtime
+		engine.compiled = map[string]wazero.CompiledModule{}
+	}
+	if compiled, found := engine.compiled[string(module)]; found {
+		return engine.runtime, compiled, nil
+	}
+	compiled, err := engine.runtime.CompileModule(ctx, module)
+	if err != nil {
+		return nil, nil, err
+	}
+	engine.compiled[string(module)] = compiled
+	return engine.runtime, compiled, nil
+}
+
+// exportHostcalls gives modules their imports: env is ours, WASI is wazero's
+// but for the clock.
+func exportHostcalls(ctx context.Context, runtime wazero.Runtime) error {
+	env := runtime.NewHostModuleBuilder("env")
+	for i := range hostcalls {
+		h := &hostcalls[i]
+		env.NewFunctionBuilder().WithGoModuleFunction(h, h.parameters(), statusResult).Export(h.name)
+	}
+	if _, err := env.Instantiate(ctx); err != nil {
+		return err
+	}
+	wasi := runtime.NewHostModuleBuilder(wasi_snapshot_preview1.ModuleName)
+	wasi_snapshot_preview1.NewFunctionExporter().ExportFunctions(wasi)
+	wasi.NewFunctionBuilder().WithGoModuleFunction(&clockTimeGet, clockTimeGet.parameters(), statusResult).Export(clockTimeGet.name)
+	_, err := wasi.Instantiate(ctx)
+	return err
+}

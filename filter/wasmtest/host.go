@@ -1,0 +1,81 @@
+package wasmtest
+
+import (
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// Host is one Envoy process. Its fields may be changed at any time.
+type Host struct {
+	// Clock is the time that the VMs see.
+	Clock Clock
+	// Shared is the shared data. A new one is what a new process begins with.
+	Shared *SharedData
+	// Metrics are the values of all metrics by name. A histogram counts the
+	// values it was given.
+	Metrics map[string]uint64
+	// LogLevel is what the VMs are told is being logged: 0 (trace) to 5
+	// (critical). Everything is captured whatever it is.
+	LogLevel uint32
+	// VMConfig is the configuration of VMs that are started from now on.
+	VMConfig string
+	// Foreign holds the functions of proxy_call_foreign_function by name.
+	Foreign map[string]func(argument []byte) (Status, []byte)
+	// Fail, if set, is asked before every hostcall. If it returns true, the
+	// call has no effect and returns the status. It may move the clocks and use
+	// other VMs.
+	Fail func(c *Call) (Status, bool)
+	// OnTrap is told about a VM that trapped. By default the test fails.
+	OnTrap func(vm *VM, err error)
+	// Recording makes Calls grow.
+	Recording bool
+	// Calls are the recorded hostcalls of all VMs in the order in which they
+	// took effect.
+	Calls []Call
+
+	t        testing.TB
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+	counts   map[string]int
+	vms      []*VM
+}
+
+// DefaultVMID is the vm_id of VMs that are not given another.
+const DefaultVMID = "sluice"
+
+// New compiles a module (once for all hosts of a test binary) and returns a
+// host that runs it. Its VMs are closed when the test ends.
+func New(t testing.TB, module []byte) *Host {
+	t.Helper()
+	runtime, compiled, err := compile(module)
+	if err != nil {
+		t.Fatalf("the module cannot be compiled: %v", err)
+	}
+	h := &Host{
+		// Any moments will do as long as neither looks like a duration.
+		Clock:    Clock{Mono: 1_000_000_000_000, Wall: 1_700_000_000_000_000_000},
+		Shared:   NewSharedData(),
+		Metrics:  map[string]uint64{},
+		LogLevel: logInfo,
+		Foreign:  map[string]func([]byte) (Status, []byte){},
+		t:        t,
+		runtime:  runtime,
+		compiled: compiled,
+		counts:   map[string]int{},
+	}
+	h.OnTrap = func(vm *VM, err error) { t.Errorf("VM %d trapped: %v\n%s", vm.index, err, vm.logText()) }
+	t.Cleanup(h.Close)
+	return h
+}
+
+// Close closes all VMs.
+func (h *Host) Close() {
+	for _, vm := range h.vms {
+		vm.Close()
+	}
+	h.vms = nil
+}
+
+// Count is how often a hostcall was made, by all VMs and with any outcome.
+func (h *Host) Count(name string) int { return h.counts[name] }
