@@ -1,0 +1,9 @@
+//go:build !linux
+
+package envoytest
+
+import "os/exec"
+
+// dieWithParent can't be had outside Linux; there the cleanups of the tests
+// have to do.
+func dieWithParent(*exec.Cmd) {}
