@@ -1,9 +1,15 @@
 package config
 
+import "strconv"
+
 const (
 	wantRules  = "an array of rules"
 	wantAlways = "an array of names of limits"
 )
+
+// maxUses is how many limits one list may name. It bounds what a request costs,
+// and what the rules of a large document take of a VM's memory.
+const maxUses = 32
 
 // ruleDraft is a rule as it is written: its limits by name, and its costs nil
 // where they are left out.
@@ -114,6 +120,10 @@ func (r *reader) resolve(drafts []useDraft, cost int64) []Use {
 			continue
 		}
 		seen[d.name] = true
+		if len(uses) == maxUses {
+			r.wrong(d.node, "one limit too many: want no more than "+strconv.Itoa(maxUses)+" in one list")
+			break
+		}
 		use := Use{Limit: index, Cost: cost}
 		if d.cost != nil {
 			use.Cost = *d.cost

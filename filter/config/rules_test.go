@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -97,4 +98,20 @@ func TestAMistakeInAMatchSaysWhereAndWhatInstead(t *testing.T) {
 	} {
 		wantMistakes(t, `{"limits": {}, "rules": [{"limits": [], "match": {`+match+`}}]}`, "rules[0].match."+want)
 	}
+}
+
+func TestAListNamesNoMoreLimitsThanARequestCanAfford(t *testing.T) {
+	var limits, names []string
+	for i := range maxUses + 2 {
+		name := fmt.Sprintf(`"l%02d"`, i)
+		names = append(names, name)
+		limits = append(limits, name+`: {"algorithm": "gcra", "rate": "1/s", "key": []}`)
+	}
+	document := func(n int) string {
+		return `{"limits": {` + strings.Join(limits, ",") + `}, "always": [` + strings.Join(names[:n], ",") + `]}`
+	}
+	if _, err := Parse([]byte(document(maxUses))); err != nil {
+		t.Error(err)
+	}
+	wantMistakes(t, document(maxUses+2), `always[32]: "l32": one limit too many: want no more than 32 in one list`)
 }

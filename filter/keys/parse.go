@@ -82,9 +82,15 @@ func Parse(part string) (Part, error) {
 		}
 		p.Sources = append(p.Sources, source)
 	}
+	if len(p.Sources) > maxSources {
+		return Part{}, errors.New("want no more than " + strconv.Itoa(maxSources) + " alternatives")
+	}
 	p.Label = label
 	return p, nil
 }
+
+// maxSources keeps the number of a source in the one byte that Append has for it.
+const maxSources = 64
 
 // cutLabel splits a part into its label, if there is one, and its sources.
 func cutLabel(part string) (label, sources string, labelled bool) {

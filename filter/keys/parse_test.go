@@ -104,3 +104,12 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestAPartHasNoMoreAlternativesThanItCanTellApart(t *testing.T) {
+	if _, err := Parse(strings.TrimSuffix(strings.Repeat("ip|", maxSources), "|")); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse(strings.Repeat("ip|", maxSources) + "ip"); err == nil {
+		t.Error("a part was taken whose sources would share numbers")
+	}
+}

@@ -56,7 +56,7 @@ func (p *Plugin) OnPluginStart(int) types.OnPluginStartStatus {
 		namespace := string(name)
 		p.config.Namespace = &namespace
 	}
-	p.policy = policy.New(p.config)
+	p.policy, p.table = policy.New(p.config), nil
 	p.request.allHeaders = p.policy.AllHeaders
 	return types.OnPluginStartStatusOK
 }
