@@ -25,9 +25,8 @@ type Streams interface {
 	RequestHeaders(stream uint32) uint32
 	// RequestHeadersFailed decides in place of a RequestHeaders that panicked.
 	RequestHeadersFailed(stream uint32) uint32
-	// ResponseHeaders may change the response's headers, of which there are
-	// numHeaders now, pseudo-headers included.
-	ResponseHeaders(stream, numHeaders uint32)
+	// ResponseHeaders may change the response's headers.
+	ResponseHeaders(stream uint32)
 	// Delete forgets a stream. It returns false if the id is not a stream's.
 	Delete(stream uint32) bool
 }

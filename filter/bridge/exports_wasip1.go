@@ -106,10 +106,10 @@ func requestHeadersPanicked(stream uint32, r any) (action uint32) {
 }
 
 //go:wasmexport proxy_on_response_headers
-func onResponseHeaders(stream, numHeaders, _ uint32) uint32 {
+func onResponseHeaders(stream, _, _ uint32) uint32 {
 	defer recovered("proxy_on_response_headers")
 	host.BeginStreamCallback()
-	streams.ResponseHeaders(stream, numHeaders)
+	streams.ResponseHeaders(stream)
 	return uint32(host.Continue)
 }
 

@@ -15,7 +15,7 @@ func BenchmarkStreamAndAddress(b *testing.B) {
 		vm.Create(id, 1)
 		vm.RequestHeaders(id)
 		parseAddress(text)
-		vm.ResponseHeaders(id, 3)
+		vm.ResponseHeaders(id)
 		vm.Delete(id)
 	}
 }

@@ -14,8 +14,8 @@ func (c *httpContext) OnHttpRequestHeaders(int, bool) types.Action {
 	return types.Action(c.vm.RequestHeaders(c.id))
 }
 
-func (c *httpContext) OnHttpResponseHeaders(numHeaders int, _ bool) types.Action {
-	c.vm.ResponseHeaders(c.id, uint32(numHeaders))
+func (c *httpContext) OnHttpResponseHeaders(int, bool) types.Action {
+	c.vm.ResponseHeaders(c.id)
 	return types.ActionContinue
 }
 

@@ -173,12 +173,12 @@ func TestStreamsOutOfOrderDoNoHarm(t *testing.T) {
 	for range 3 * streamSlots {
 		e.CompleteHttpContext(e.InitializeHttpContext())
 	}
-	e.vm.ResponseHeaders(e.InitializeHttpContext(), 3)
+	e.vm.ResponseHeaders(e.InitializeHttpContext())
 	for _, unknown := range []uint32{0, 4711, 1 << 31} {
 		if e.vm.RequestHeaders(unknown) != uint32(host.Continue) || e.vm.RequestHeadersFailed(unknown) != uint32(host.Continue) {
 			t.Error("a stream that does not exist was stopped")
 		}
-		e.vm.ResponseHeaders(unknown, 3)
+		e.vm.ResponseHeaders(unknown)
 		if e.vm.Delete(unknown) {
 			t.Error("a stream that does not exist was forgotten")
 		}

@@ -85,7 +85,7 @@ func (vm *VM) RequestHeadersFailed(id uint32) uint32 {
 // ResponseHeaders implements bridge.Streams: it tells a client what it has left,
 // in place of what the upstream or the route may have said. A refusal of the
 // filter's own comes by here too, after Envoy has added the route's headers.
-func (vm *VM) ResponseHeaders(id, numHeaders uint32) {
+func (vm *VM) ResponseHeaders(id uint32) {
 	s := vm.streams.find(id)
 	if s == nil || !s.decided {
 		return
@@ -95,7 +95,7 @@ func (vm *VM) ResponseHeaders(id, numHeaders uint32) {
 		if s.retry > 0 {
 			host.ReplaceResponseHeader(response.RetryAfterHeader, vm.decimal(s.retry))
 		}
-	} else if numHeaders >= response.MinRefusalHeaders && refusedByAnother() {
+	} else if refusedByAnother() {
 		return
 	}
 	if vm.limit != s.limit {

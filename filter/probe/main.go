@@ -105,7 +105,7 @@ func (v *vm) RequestHeadersFailed(id uint32) uint32 {
 	return uint32(host.Continue)
 }
 
-func (v *vm) ResponseHeaders(id, _ uint32) {
+func (v *vm) ResponseHeaders(id uint32) {
 	if s := v.streams[id]; s != nil && s.result != "" {
 		host.ReplaceResponseHeader("x-probe", []byte(s.result))
 	}

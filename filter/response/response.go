@@ -23,10 +23,6 @@ const RetryAfterHeader = "retry-after"
 // RateLimitedHeader marks a refusal, as Envoy's own rate-limit filters do.
 const RateLimitedHeader = "x-envoy-ratelimited"
 
-// MinRefusalHeaders is how many headers a refusal has at the least, :status
-// included: a response with fewer is none.
-const MinRefusalHeaders = 4
-
 // DetailsPrefix begins the response code details of a refusal; the limit's name
 // follows.
 const DetailsPrefix = "sluice_rate_limited."
