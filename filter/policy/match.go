@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"bytes"
-
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
 )
@@ -52,25 +50,15 @@ func hasAnyPrefix(want []string, path []byte) bool {
 
 func isAnyHost(want []config.HostPattern, host []byte) bool {
 	for _, w := range want {
-		name, isUnder := host, false
-		if w.Under {
-			var label []byte
-			label, name, isUnder = cutSuffixName(host, len(w.Name))
-			isUnder = isUnder && len(label) > 0
-		}
-		if isUnder == w.Under && string(name) == w.Name {
+		if w.Under && isUnder(host, w.Name) || !w.Under && string(host) == w.Name {
 			return true
 		}
 	}
 	return false
 }
 
-// cutSuffixName splits the last n bytes of a host name, and the dot before
-// them, from what is in front.
-func cutSuffixName(host []byte, n int) (label, name []byte, ok bool) {
-	at := len(host) - n - 1
-	if at < 0 || bytes.IndexByte(host[at:], '.') != 0 {
-		return nil, nil, false
-	}
-	return host[:at], host[at+1:], true
+// isUnder says whether a host's name is something, a dot, and then name.
+func isUnder(host []byte, name string) bool {
+	at := len(host) - len(name) - 1
+	return at > 0 && host[at] == '.' && string(host[at+1:]) == name
 }
