@@ -86,6 +86,14 @@ type Limiter interface {
 	// GiveBack is admitted after it.
 	GiveBack(s State, now Time, cost, window int64) State
 
+	// Quota is the limit as clients are told it: so many units (1 to MaxUnits,
+	// always Decision.Limit) in so much time. Of a bucket that is the time in
+	// which it gets back all that it can hold, rounded up to 1 ns and at most
+	// Forever; of a limit that counts in windows, their length. It is what
+	// draft-ietf-httpapi-ratelimit-headers-10, section 3.1, calls a quota and its
+	// window.
+	Quota() (units int64, window time.Duration)
+
 	// UsesWall says whether Decide looks at Time.Wall; where it does not, the
 	// caller need not read that clock.
 	UsesWall() bool

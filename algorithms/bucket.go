@@ -3,6 +3,7 @@ package algorithms
 import (
 	"errors"
 	"strconv"
+	"time"
 )
 
 // bucket is the continuous bucket that refuses what does not fit: a request of
@@ -97,6 +98,12 @@ func (b *bucket) GiveBack(s State, _ Time, cost, window int64) State {
 	}
 	taken := level{at: window}.plus(cost)
 	return l.minus(taken.fallenAt(l.at, b.rate), b.rate).state(b.rate, 0)
+}
+
+// Quota is the capacity and the time in which an empty bucket fills, or a full
+// one leaks dry.
+func (b *bucket) Quota() (units int64, window time.Duration) {
+	return b.capacity, b.rate.TimeFor(b.capacity)
 }
 
 // UsesWall says that a bucket needs the monotonic clock only.

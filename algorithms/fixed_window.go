@@ -1,6 +1,9 @@
 package algorithms
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // fixedWindow counts what is admitted in each window of the calendar. Its State
 // is
@@ -82,6 +85,11 @@ func (f *fixedWindow) GiveBack(s State, _ Time, cost, window int64) State {
 		s[2] -= min(s[2], uint64(cost))
 	}
 	return s
+}
+
+// Quota is the limit and the window's length.
+func (f *fixedWindow) Quota() (units int64, window time.Duration) {
+	return f.limit, f.window.longest()
 }
 
 // UsesWall says that windows are aligned by the wall clock.

@@ -115,5 +115,10 @@ func (q *queue) GiveBack(s State, _ Time, cost, window int64) State {
 	return l.state(q.rate, max(int64(s[3]>>32)-cost, 0))
 }
 
+// Quota is the capacity and the time in which that many requests leave.
+func (q *queue) Quota() (units int64, window time.Duration) {
+	return q.capacity, q.rate.TimeFor(q.capacity)
+}
+
 // UsesWall says that a queue needs the monotonic clock only.
 func (q *queue) UsesWall() bool { return false }

@@ -152,5 +152,10 @@ func (w *slidingWindow) GiveBack(s State, _ Time, cost, window int64) State {
 	return s
 }
 
+// Quota is the limit and the window's length.
+func (w *slidingWindow) Quota() (units int64, window time.Duration) {
+	return w.limit, w.window.length
+}
+
 // UsesWall says that windows are aligned by the wall clock.
 func (w *slidingWindow) UsesWall() bool { return true }

@@ -108,6 +108,20 @@ func (w Window) dividesDay() bool {
 	return w.length > 0 && w.length <= day
 }
 
+// longest returns the length of the window, of a month or a year that of the
+// longest there is, 31 or 366 days: a client that spreads its requests evenly
+// over that stays within the limit in every month and year.
+func (w Window) longest() time.Duration {
+	switch w.months {
+	case 0:
+		return w.length
+	case 1:
+		return 31 * day
+	default:
+		return 366 * day
+	}
+}
+
 // check refuses the zero Window.
 func (w Window) check() error {
 	if w.length == 0 && w.months == 0 {
