@@ -44,7 +44,7 @@ func AppendPath(dst, path []byte) []byte {
 	dst = append(dst, '/')
 	segment := len(dst) // where the current segment begins
 	for i := 0; i < len(path); {
-		c, size, escaped := decode(path[i:])
+		c, size, escaped := Decode(path[i:])
 		i += size
 		switch {
 		case escaped && c == '/':
@@ -83,9 +83,9 @@ func endSegment(dst []byte, root, segment int, slash bool) []byte {
 	return dst
 }
 
-// decode reads the first byte of s, which is not empty, or the escape that s
+// Decode reads the first byte of s, which is not empty, or the escape that s
 // begins with. size is how many bytes of s that was.
-func decode(s []byte) (c byte, size int, escaped bool) {
+func Decode(s []byte) (c byte, size int, escaped bool) {
 	if s[0] == '%' && len(s) >= 3 {
 		high, low := unhex(s[1]), unhex(s[2])
 		if high >= 0 && low >= 0 {
