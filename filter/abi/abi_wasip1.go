@@ -7,6 +7,9 @@ import "unsafe"
 //go:wasmimport env proxy_log
 func Log(level uint32, message unsafe.Pointer, size uint32) uint32
 
+//go:wasmimport env proxy_get_log_level
+func GetLogLevel(level unsafe.Pointer) uint32
+
 //go:wasmimport env proxy_set_property
 func SetProperty(path unsafe.Pointer, pathSize uint32, value unsafe.Pointer, valueSize uint32) uint32
 

@@ -18,7 +18,7 @@ package bridge
 // context ids. Contexts exist that never see request headers, and ids may come
 // that Streams has never seen: both must do no harm.
 type Streams interface {
-	// Create announces a stream of a plugin.
+	// Create announces a stream of a plugin. It must not panic.
 	Create(stream, plugin uint32)
 	// RequestHeaders decides about a request. It returns 0 to let it go on and
 	// 1 to pause it.
@@ -27,6 +27,7 @@ type Streams interface {
 	RequestHeadersFailed(stream uint32) uint32
 	// ResponseHeaders may change the response's headers.
 	ResponseHeaders(stream uint32)
-	// Delete forgets a stream. It returns false if the id is not a stream's.
+	// Delete forgets a stream. It returns false if the id is not a stream's. It
+	// must not panic.
 	Delete(stream uint32) bool
 }

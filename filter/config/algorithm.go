@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,22 +18,28 @@ type limitDraft struct {
 	window                     algorithms.Window // in UTC
 	utcOffset                  time.Duration
 	mode                       string
+	overrides                  *node
 }
 
 // algorithm is an algorithm of the format: its name, the fields that a limit
 // has because of it, and how they become a Limiter and the Limit's Shape.
 type algorithm struct {
-	name   string
-	fields []field[limitDraft]
-	build  func(*limitDraft) (limiter algorithms.Limiter, shape string, err error)
+	name    string
+	numbers []field[limitDraft] // which an override may replace
+	others  []field[limitDraft]
+	build   func(*limitDraft) (limiter algorithms.Limiter, shape string, err error)
 }
+
+func (a *algorithm) fields() []field[limitDraft] { return slices.Concat(a.numbers, a.others) }
 
 var knownAlgorithms = []*algorithm{
 	{
 		name: "token_bucket",
-		fields: []field[limitDraft]{
-			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }),
-			required("refill_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.refillRate }),
+		numbers: []field[limitDraft]{
+			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }).
+				explain("The largest burst, in units. A new bucket is full."),
+			required("refill_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.refillRate }).
+				explain("Units gained over time, continuously, never above the capacity."),
 		},
 		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
 			limiter, err := algorithms.NewTokenBucket(d.capacity, d.refillRate)
@@ -41,10 +48,15 @@ var knownAlgorithms = []*algorithm{
 	},
 	{
 		name: "leaky_bucket",
-		fields: []field[limitDraft]{
-			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }),
-			required("leak_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.leakRate }),
-			required("mode", modeValue, func(d *limitDraft) *string { return &d.mode }),
+		numbers: []field[limitDraft]{
+			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }).
+				explain("How many units may be in the bucket."),
+			required("leak_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.leakRate }).
+				explain("How fast they leave it."),
+		},
+		others: []field[limitDraft]{
+			required("mode", modeValue, func(d *limitDraft) *string { return &d.mode }).
+				explain("\"meter\": what would overflow is refused."),
 		},
 		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
 			limiter, err := algorithms.NewLeakyMeter(d.capacity, d.leakRate)
@@ -52,34 +64,43 @@ var knownAlgorithms = []*algorithm{
 		},
 	},
 	{
-		name: "fixed_window",
-		fields: []field[limitDraft]{
-			required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }),
-			required("window", fixedWindowValue, func(d *limitDraft) *algorithms.Window { return &d.window }),
-			optional("utc_offset", utcOffsetValue, func(d *limitDraft) *time.Duration { return &d.utcOffset }),
-		},
-		build: buildWindow(algorithms.NewFixedWindow),
+		name:    "fixed_window",
+		numbers: []field[limitDraft]{limitPerWindow},
+		others:  []field[limitDraft]{windowField(fixedWindowValue), utcOffsetField},
+		build:   buildWindow(algorithms.NewFixedWindow),
 	},
 	{
-		name: "sliding_window",
-		fields: []field[limitDraft]{
-			required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }),
-			required("window", slidingWindowValue, func(d *limitDraft) *algorithms.Window { return &d.window }),
-			optional("utc_offset", utcOffsetValue, func(d *limitDraft) *time.Duration { return &d.utcOffset }),
-		},
-		build: buildWindow(algorithms.NewSlidingWindow),
+		name:    "sliding_window",
+		numbers: []field[limitDraft]{limitPerWindow},
+		others:  []field[limitDraft]{windowField(slidingWindowValue), utcOffsetField},
+		build:   buildWindow(algorithms.NewSlidingWindow),
 	},
 	{
 		name: "gcra",
-		fields: []field[limitDraft]{
-			required("rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.rate }),
-			optional("burst", unitsValue, func(d *limitDraft) *int64 { return &d.burst }),
+		numbers: []field[limitDraft]{
+			required("rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.rate }).
+				explain("One unit per 1/rate."),
+			optional("burst", unitsValue, func(d *limitDraft) *int64 { return &d.burst }).
+				explain("How many units may be taken at once.").defaultsTo("1"),
 		},
 		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
 			limiter, err := algorithms.NewGCRA(d.rate, d.burst)
 			return limiter, d.Algorithm, err
 		},
 	},
+}
+
+// The fields of limits that count in windows.
+var (
+	limitPerWindow = required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }).
+			explain("How many units a window holds.")
+	utcOffsetField = optional("utc_offset", utcOffsetValue, func(d *limitDraft) *time.Duration { return &d.utcOffset }).
+			explain("How far windows are moved from UTC's calendar. It is fixed and knows no summer time.").defaultsTo(`"+00:00"`)
+)
+
+func windowField(v value[algorithms.Window]) field[limitDraft] {
+	return required("window", v, func(d *limitDraft) *algorithms.Window { return &d.window }).
+		explain("The window's length. Windows begin with the calendar's.")
 }
 
 // buildWindow builds a limiter that counts in windows.
@@ -99,7 +120,7 @@ var unitsValue = whole[int64](1, algorithms.MaxUnits)
 
 // rateValue is a rate. A number is per second, and goes through a double as in
 // a protobuf Struct.
-var rateValue = value[algorithms.Rate]{wantRate, func(r *reader, n *node, to *algorithms.Rate) bool {
+var rateValue = value[algorithms.Rate]{wantRate, rateSchema, func(r *reader, n *node, to *algorithms.Rate) bool {
 	spelled := n.text
 	switch n.kind {
 	case stringKind:
@@ -121,9 +142,17 @@ var rateValue = value[algorithms.Rate]{wantRate, func(r *reader, n *node, to *al
 
 const wantRate = `a rate such as "5/s", "100/m" or "1/10s"`
 
+var rateSchema = eitherSchema(
+	keywords(`"type":"number","exclusiveMinimum":0,"maximum":1000000000`),
+	patternSchema(`^[0-9]+(\.[0-9]+)?(/(s|m|h|d|`+durationPattern+`))?$`),
+)
+
+// durationPattern is a duration of Go's without a sign, or "1d".
+const durationPattern = `1d|0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*`
+
 var fixedWindowValue = stringAs(`a window such as "1m", "1d" or "1mo"`, func(s string) (algorithms.Window, error) {
 	return algorithms.ParseWindow(s, 0)
-})
+}).as(patternSchema("^(1w|1mo|1y|" + durationPattern + ")$"))
 
 var slidingWindowValue = stringAs(`a window such as "1m" or "1d"`, func(s string) (algorithms.Window, error) {
 	window, err := algorithms.ParseWindow(s, 0)
@@ -134,16 +163,17 @@ var slidingWindowValue = stringAs(`a window such as "1m" or "1d"`, func(s string
 		return window, errors.New("want a duration that divides a day, such as 10s, 1m or 1h, or 1d")
 	}
 	return window, nil
-})
+}).as(patternSchema("^(" + durationPattern + ")$"))
 
-var utcOffsetValue = stringAs(`an offset such as "+02:00"`, algorithms.ParseUTCOffset)
+var utcOffsetValue = stringAs(`an offset such as "+02:00"`, algorithms.ParseUTCOffset).
+	as(patternSchema("^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"))
 
 var modeValue = stringAs(wantMode, func(s string) (string, error) {
 	if s != "meter" {
 		return "", wantError(wantMode)
 	}
 	return s, nil
-})
+}).as(enumSchema([]string{"meter"}))
 
 // algorithmOf is the algorithm that the limit n says it is by, or nil.
 func algorithmOf(n *node) *algorithm {
@@ -171,12 +201,14 @@ var algorithmValue = stringAs(wantAlgorithm(), func(s string) (string, error) {
 		}
 	}
 	return "", wantError(wantAlgorithm())
-})
+}).as(enumSchema(algorithmNames()))
 
-func wantAlgorithm() string {
+func algorithmNames() []string {
 	var names []string
 	for _, a := range knownAlgorithms {
 		names = append(names, a.name)
 	}
-	return list(names, "or")
+	return names
 }
+
+func wantAlgorithm() string { return list(algorithmNames(), "or") }

@@ -13,16 +13,21 @@ import (
 // bucket is a limit without mistakes.
 const bucket = `{"algorithm": "token_bucket", "capacity": 5, "refill_rate": "1/s", "key": ["ip"]}`
 
+// mustParse reads a document that has to be right. It has to fit the schema then,
+// too.
 func mustParse(t *testing.T, document string) *Config {
 	t.Helper()
 	c, err := Parse([]byte(document))
 	if err != nil {
 		t.Fatalf("%s\nis refused:\n%v", document, err)
 	}
+	if err := validate(t, document); err != nil {
+		t.Errorf("%s\nis accepted but does not fit the schema:\n%v", document, err)
+	}
 	return c
 }
 
-func readExample(t *testing.T, name string) string {
+func readExample(t testing.TB, name string) string {
 	t.Helper()
 	document, err := os.ReadFile("testdata/" + name)
 	if err != nil {
@@ -30,6 +35,18 @@ func readExample(t *testing.T, name string) string {
 	}
 	return string(document)
 }
+
+// plainResponse is the response of a document that says nothing about it.
+var plainResponse = Response{Status: 429, ContentType: "application/json", RateLimitHeaders: RateLimit}
+
+// responding is plainResponse with another status and body.
+func responding(status int, body *string) Response {
+	r := plainResponse
+	r.Status, r.Body = status, body
+	return r
+}
+
+func units(n int64) Cost { return Cost{Units: n} }
 
 func TestTheSmallestConfigGetsTheDefaults(t *testing.T) {
 	c := mustParse(t, readExample(t, "smallest.json"))
@@ -40,10 +57,12 @@ func TestTheSmallestConfigGetsTheDefaults(t *testing.T) {
 	want := &Config{
 		Limits: []Limit{{
 			Name: "per-ip", Algorithm: "token_bucket", Shape: "token_bucket",
-			Key: []keys.Part{{Label: "ip", Sources: []keys.Source{{Kind: keys.IP}}}}, Missing: MissingShared,
+			Key: []keys.Part{{Label: "ip", Sources: []keys.Source{{Kind: keys.IP, IPv4Bits: 32, IPv6Bits: 64}}}}, Missing: MissingShared,
+			EnforcePercent: 100,
 		}},
-		Rules:      []Rule{{Limits: []Use{{Limit: 0, Cost: 1}}, Response: Response{Status: 429}}},
-		Response:   Response{Status: 429},
+		Rules:      []Rule{{Limits: []Use{{Limit: 0, Cost: Cost{Units: 1}}}, Response: plainResponse}},
+		Response:   plainResponse,
+		ClientIP:   ClientIP{IPv4Prefix: 32, IPv6Prefix: 64},
 		OnError:    Allow,
 		MaxBuckets: 100000,
 	}
@@ -81,7 +100,7 @@ func TestEveryFieldIsReadWhereverItStands(t *testing.T) {
 	}
 	a, b := c.Limits[0], c.Limits[1]
 	wantKey := []keys.Part{
-		{Label: "user", Sources: []keys.Source{{Kind: keys.Header, Name: "x-user"}, {Kind: keys.IP}}},
+		{Label: "user", Labelled: true, Sources: []keys.Source{{Kind: keys.Header, Name: "x-user"}, {Kind: keys.IP, IPv4Bits: 32, IPv6Bits: 64}}},
 		{Label: "path", Sources: []keys.Source{{Kind: keys.Path}}},
 	}
 	if !reflect.DeepEqual(a.Key, wantKey) {
@@ -93,7 +112,7 @@ func TestEveryFieldIsReadWhereverItStands(t *testing.T) {
 	body, empty, namespace := "slow down, {client}", "", "team_a-1"
 	want := &Config{
 		Limits: c.Limits,
-		Always: []Use{{Limit: 1, Cost: 1}},
+		Always: []Use{{Limit: 1, Cost: units(1)}},
 		Rules: []Rule{
 			{
 				Name: "first",
@@ -102,13 +121,13 @@ func TestEveryFieldIsReadWhereverItStands(t *testing.T) {
 					Host:  []HostPattern{{"api.example.com", false}, {"example.org", true}, {"[2001:db8::1]", false}},
 					Route: []string{"login route", "b"},
 				},
-				Limits:   []Use{{0, 2}, {2, 5}, {1, 2}},
-				Response: Response{503, &body},
+				Limits:   []Use{{0, units(2)}, {2, units(5)}, {1, units(2)}},
+				Response: responding(503, &body),
 			},
-			{Response: Response{420, &empty}},
-			{Limits: []Use{{0, 0}}, Response: Response{420, &body}},
+			{Response: responding(420, &empty)},
+			{Limits: []Use{{0, units(0)}}, Response: responding(420, &body)},
 		},
-		Response: Response{420, &body}, OnError: Deny, Namespace: &namespace, MaxBuckets: 1000,
+		Response: responding(420, &body), OnError: Deny, Namespace: &namespace, MaxBuckets: 1000, ClientIP: ClientIP{IPv4Prefix: 32, IPv6Prefix: 64},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)

@@ -20,12 +20,25 @@ func FuzzParse(f *testing.F) {
 		`{"limits": {"a": {"algorithm": "fixed_window", "limit": 5.0, "window": "1mo", "utc_offset": "-03:30", "key": []},
 		             "b": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": "0.5/m", "mode": "meter", "key": ["const:~1"]}},
 		  "rules": [{"limits": ["a", "b"], "cost": 3, "response": {"status": 503, "body": "\ud83d\ude00"}}], "on_error": "deny"}`,
+		readExample(f, "full.json"), readExample(f, "fuller.json"),
 	} {
 		f.Add(document)
+	}
+	for _, name := range []string{"full.json", "fuller.json", "smallest.json"} {
+		f.Add(string(asStruct(f, readExample(f, name))))
+	}
+	plugin, err := Parse([]byte(readExample(f, "full.json")))
+	if err != nil {
+		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, document string) {
 		c, err := Parse([]byte(document))
 		if err != nil {
+			checkRefusal(t, c, err)
+		} else {
+			checkConfig(t, c)
+		}
+		if c, err := ParseRoute([]byte(document), plugin); err != nil {
 			checkRefusal(t, c, err)
 		} else {
 			checkConfig(t, c)
@@ -58,6 +71,15 @@ func checkConfig(t *testing.T, c *Config) {
 		if l.Limiter == nil || !strings.HasPrefix(l.Shape, l.Algorithm) || l.Missing < MissingShared || l.Missing > MissingDeny {
 			t.Errorf("limit %+v", l)
 		}
+		if l.EnforcePercent < 0 || l.EnforcePercent > 100 || c.Shadow && !l.Shadow {
+			t.Errorf("limit %+v", l)
+		}
+		for _, o := range l.Overrides {
+			checkMatch(t, o.Match)
+			if again := o.Match.identity(); again != o.Identity || strings.Contains(again, "\x00") {
+				t.Errorf("override %+v", o)
+			}
+		}
 		for _, part := range l.Key {
 			if part.Label == "" || len(part.Sources) == 0 {
 				t.Errorf("key part %+v", part)
@@ -66,6 +88,13 @@ func checkConfig(t *testing.T, c *Config) {
 	}
 	if c.MaxBuckets < 1_000 || c.MaxBuckets > 10_000_000 || c.OnError != Allow && c.OnError != Deny {
 		t.Errorf("%+v", c)
+	}
+	if ip := c.ClientIP; ip.IPv4Prefix < 1 || ip.IPv4Prefix > 32 || ip.IPv6Prefix < 1 || ip.IPv6Prefix > 128 ||
+		(ip.Header != "") != (ip.TrustedHops > 0 || ip.TrustedProxies != nil) || ip.TrustedHops > 0 && ip.TrustedProxies != nil {
+		t.Errorf("client IP %+v", ip)
+	}
+	for _, m := range c.Exempt {
+		checkMatch(t, m)
 	}
 	if c.Namespace != nil && (len(*c.Namespace) > 63 || !isWord(*c.Namespace)) {
 		t.Errorf("namespace %q", *c.Namespace)
@@ -87,7 +116,9 @@ func checkConfig(t *testing.T, c *Config) {
 func checkUses(t *testing.T, c *Config, uses []Use) {
 	seen := map[int]bool{}
 	for _, use := range uses {
-		if use.Limit < 0 || use.Limit >= len(c.Limits) || seen[use.Limit] || use.Cost < 0 || use.Cost > algorithms.MaxUnits {
+		cost := use.Cost
+		if use.Limit < 0 || use.Limit >= len(c.Limits) || seen[use.Limit] || cost.Units < 0 || cost.Units > algorithms.MaxUnits ||
+			(cost.Header != "") != (cost.Max > 0) || cost.Max > algorithms.MaxUnits {
 			t.Errorf("uses %+v of %d limits", uses, len(c.Limits))
 		}
 		seen[use.Limit] = true
@@ -95,8 +126,14 @@ func checkUses(t *testing.T, c *Config, uses []Use) {
 }
 
 func checkResponse(t *testing.T, r Response) {
-	if r.Status < 400 || r.Status > 599 || r.Body != nil && !utf8.ValidString(*r.Body) {
+	if r.Status < 400 || r.Status > 599 || r.Body != nil && !utf8.ValidString(*r.Body) || !strings.Contains(r.ContentType, "/") ||
+		r.RateLimitHeaders > RateLimit|Draft|XRateLimit || r.RetryAfterJitter < 0 || r.RetryAfterJitter > maxJitter || len(r.Headers) > maxExtraHeaders {
 		t.Errorf("response %+v", r)
+	}
+	for i, h := range r.Headers {
+		if h[0] == "" || h[0] != strings.ToLower(h[0]) || strings.ContainsAny(h[0]+h[1], "\r\n\x00") || i > 0 && r.Headers[i-1][0] >= h[0] {
+			t.Errorf("headers %q", r.Headers)
+		}
 	}
 }
 
@@ -109,6 +146,32 @@ func checkMatch(t *testing.T, m Match) {
 	for _, host := range m.Host {
 		if host.Name == "" || normal.Host(host.Name) != host.Name || strings.HasPrefix(host.Name, "*") {
 			t.Errorf("host %q", host.Name)
+		}
+	}
+	for _, h := range m.Headers {
+		for _, c := range h.Any {
+			set := 0
+			for _, is := range []bool{c.Present, c.Exact != nil, c.Prefix != nil, c.Regex != nil} {
+				if is {
+					set++
+				}
+			}
+			if set != 1 {
+				t.Errorf("header %s: %+v", h.Name, c)
+			}
+		}
+		if h.Name == "" || len(h.Any) == 0 {
+			t.Errorf("header %+v", h)
+		}
+	}
+	for _, network := range m.IP {
+		if network != network.Masked() || network.Addr().Is4In6() {
+			t.Errorf("network %s", network)
+		}
+	}
+	for _, v := range m.Values {
+		if len(v.Any) == 0 || len(v.Part.Sources) == 0 || slices.Contains(v.Any, "") {
+			t.Errorf("value %+v", v)
 		}
 	}
 	if slices.Contains(m.Method, "") || slices.Contains(m.Route, "") {

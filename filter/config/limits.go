@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/sluice-proxy/sluice/filter/keys"
@@ -9,7 +8,14 @@ import (
 
 const wantLimits = "an object of limits by their names"
 
-// readLimits reads "limits".
+var limitsField = field[Config]{
+	property: property{
+		name: "limits", required: true, want: wantLimits,
+		schema: mapSchema(patternSchema(namePattern), defined("limit", limitSchema), ""),
+	},
+	read: readLimits,
+}.explain("The limits by their names. They do nothing until \"rules\" or \"always\" name them.")
+
 func readLimits(r *reader, n *node, c *Config) {
 	if n.kind != objectKind {
 		r.wrongType(n, wantLimits)
@@ -35,17 +41,42 @@ func readLimits(r *reader, n *node, c *Config) {
 // readLimit reads one limit. What comes of a limit with mistakes is of no use,
 // but for its name.
 func readLimit(r *reader, n *node) Limit {
-	d := limitDraft{Limit: Limit{Name: n.name}, burst: 1}
+	d := limitDraft{Limit: Limit{Name: n.name, EnforcePercent: defaultEnforcePercent}, burst: 1}
 	a := algorithmOf(n)
-	if !limitMembers(a).read(r, n, wantLimit, &d) || a == nil {
-		return d.Limit
+	ok := r.dialect(a).limit.read(r, n, wantLimit, &d) && a != nil
+	if ok {
+		var err error
+		d.Limiter, d.Shape, err = a.build(&d)
+		if err != nil {
+			r.mistake(n, err.Error())
+			ok = false
+		}
 	}
-	var err error
-	d.Limiter, d.Shape, err = a.build(&d)
-	if err != nil {
-		r.mistake(n, err.Error())
+	if d.overrides != nil {
+		d.Overrides = readOverrides(r, d.overrides, a, d, ok)
 	}
 	return d.Limit
+}
+
+// dialect is what there is to say of a limit by one algorithm, and of its
+// overrides.
+type dialect struct {
+	limit    members[limitDraft]
+	override members[overrideDraft]
+}
+
+// dialect is that of a, or for nil that of an algorithm that is not known. It is
+// put together once, however many limits a document has.
+func (r *reader) dialect(a *algorithm) *dialect {
+	d := r.dialects[a]
+	if d == nil {
+		if r.dialects == nil {
+			r.dialects = map[*algorithm]*dialect{}
+		}
+		d = &dialect{limitMembers(a), overrideMembers(a)}
+		r.dialects[a] = d
+	}
+	return d
 }
 
 const wantLimit = `an object such as {"algorithm": "token_bucket", "capacity": 5, "refill_rate": "1/s", "key": ["ip"]}`
@@ -55,45 +86,72 @@ const wantLimit = `an object such as {"algorithm": "token_bucket", "capacity": 5
 func limitMembers(a *algorithm) members[limitDraft] {
 	m := members[limitDraft]{fields: slices.Clone(commonFields), refused: slices.Clone(notYetLimit)}
 	if a != nil {
-		m.fields = append(m.fields, a.fields...)
+		m.fields = append(m.fields, a.fields()...)
 	}
-	for _, other := range knownAlgorithms {
-		for _, f := range other.fields {
-			if slices.ContainsFunc(m.fields, func(g field[limitDraft]) bool { return g.name == f.name }) {
-				continue
-			}
-			if a == nil {
-				f.required = false
-				m.fields = append(m.fields, f)
-			} else {
-				m.refused = append(m.refused, refusal{f.name, misplaced(f.name, a)})
-			}
+	for _, f := range foreignFields(a) {
+		if a == nil {
+			f.required = false
+			m.fields = append(m.fields, f)
+		} else {
+			m.refused = append(m.refused, refusal{f.name, misplaced(f.name, a)})
 		}
 	}
 	return m
 }
 
-// misplaced says which algorithms take a field that a does not take.
-func misplaced(name string, a *algorithm) string {
-	var takers, own []string
+// foreignFields are the fields that limits have because of algorithms other than
+// a, each name once.
+func foreignFields(a *algorithm) []field[limitDraft] {
+	var own, foreign []field[limitDraft]
+	if a != nil {
+		own = a.fields()
+	}
 	for _, other := range knownAlgorithms {
-		for _, f := range other.fields {
-			if f.name == name {
-				takers = append(takers, other.name)
+		for _, f := range other.fields() {
+			if !hasField(own, f.name) && !hasField(foreign, f.name) {
+				foreign = append(foreign, f)
 			}
 		}
 	}
-	for _, f := range a.fields {
-		own = append(own, f.name)
+	return foreign
+}
+
+func hasField(fields []field[limitDraft], name string) bool {
+	return slices.ContainsFunc(fields, func(f field[limitDraft]) bool { return f.name == name })
+}
+
+func namesOf(fields []field[limitDraft]) []string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.name)
 	}
-	return "belongs to " + list(takers, "and") + ": " + quote(a.name) + " takes " + list(own, "and")
+	return names
+}
+
+// misplaced says which algorithms take a field that a does not take.
+func misplaced(name string, a *algorithm) string {
+	var takers []string
+	for _, other := range knownAlgorithms {
+		if hasField(other.fields(), name) {
+			takers = append(takers, other.name)
+		}
+	}
+	return "belongs to " + list(takers, "and") + ": " + quote(a.name) + " takes " + list(namesOf(a.fields()), "and")
 }
 
 // commonFields are what every limit has.
 var commonFields = []field[limitDraft]{
-	required("algorithm", algorithmValue, func(d *limitDraft) *string { return &d.Algorithm }),
-	required("key", listOf(`an array of key parts such as ["ip"]`, keyPartValue), func(d *limitDraft) *[]keys.Part { return &d.Key }),
-	optional("missing", missingValue, func(d *limitDraft) *Missing { return &d.Missing }),
+	required("algorithm", algorithmValue, func(d *limitDraft) *string { return &d.Algorithm }).
+		explain("How units are counted."),
+	required("key", listOf(`an array of key parts such as ["ip"]`, keyPartValue), func(d *limitDraft) *[]keys.Part { return &d.Key }).
+		explain("The key parts that tell clients apart; each client has a bucket. [] is one bucket for everybody."),
+	optional("missing", missingValue, func(d *limitDraft) *Missing { return &d.Missing }).
+		explain("A key part that the request lacks takes a value of its own, or this limit does not apply, or the request is refused.").defaultsTo(`"shared"`),
+	optional("shadow", boolValue, func(d *limitDraft) *bool { return &d.Shadow }).
+		explain("Whether the limit decides and counts but refuses nobody and shows in no header.").defaultsTo("false"),
+	optional("enforce_percent", whole(0, 100), func(d *limitDraft) *int { return &d.EnforcePercent }).
+		explain("The share of clients, always the same ones, that are refused; for the others it is a shadow limit.").defaultsTo("100"),
+	overridesField,
 }
 
 var missingValue = oneOf(
@@ -102,11 +160,4 @@ var missingValue = oneOf(
 	choice[Missing]{"deny", MissingDeny},
 )
 
-var keyPartValue = stringAs(`a key part such as "ip"`, func(s string) (keys.Part, error) {
-	part, err := keys.Parse(s)
-	unknown, ok := errors.AsType[keys.UnknownKindError](err)
-	if ok && slices.Contains(notYetKeyKind, string(unknown)) {
-		return part, errors.New(quote(string(unknown)) + " " + isNotYet + ": want " + keys.Spellings())
-	}
-	return part, err
-})
+var keyPartValue = stringAs(`a key part such as "ip"`, keys.Parse)

@@ -3,13 +3,15 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/sluice-proxy/sluice/filter/keys"
 )
 
 func TestAMistakeInALimitSaysWhereAndWhatInstead(t *testing.T) {
 	const tokens = `"algorithm": "token_bucket", "key": [], `
 	const whole = "want a whole number from 1 to 1000000000"
 	const rate = "want N/unit with unit s, m, h, d or a duration such as 10s"
-	const parts = "want ip, header:NAME, method, path, host, route or const:TEXT"
+	parts := "want " + keys.Spellings()
 	for fields, want := range map[string]string{
 		// Numbers.
 		tokens + `"refill_rate": "1/s", "capacity": 0`:            `limits.x.capacity: 0: ` + whole,
@@ -66,21 +68,28 @@ func TestAMistakeInALimitSaysWhereAndWhatInstead(t *testing.T) {
 		`"algorithm": "gcra", "rate": 1, "key": [], "mode": "meter"`:                                   `limits.x.mode: belongs to "leaky_bucket": "gcra" takes "rate" and "burst"`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "brust": 5`:                                        `limits.x.brust: no such field; did you mean "burst"?`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "enforcePercent": 5`:                               `limits.x.enforcePercent: no such field; did you mean "enforce_percent"?`,
-		`"algorithm": "gcra", "rate": 1, "key": [], "per user": 5`:                                     `limits.x["per user"]: no such field: want "algorithm", "key", "missing", "rate" or "burst"`,
-		`"algorithm": "gcra", "rate": 1, "key": [], "": 5`:                                             `limits.x[""]: no such field: want "algorithm", "key", "missing", "rate" or "burst"`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "per user": 5`:                                     `limits.x["per user"]: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "rate" or "burst"`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "": 5`:                                             `limits.x[""]: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "rate" or "burst"`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "missing": "Skip"`:                                 `limits.x.missing: "Skip": want "shared", "skip" or "deny"`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "missing": null`:                                   `limits.x.missing: null: want "shared", "skip" or "deny"`,
 		`"algorithm": "gcra", "rate": 1, "key": "ip"`:                                                  `limits.x.key: the string "ip": want an array of key parts such as ["ip"]`,
 		`"algorithm": "gcra", "rate": 1, "key": ["ip", 7]`:                                             `limits.x.key[1]: the number 7: want a key part such as "ip"`,
 		`"algorithm": "gcra", "rate": 1, "key": ["heeder:x"]`:                                          `limits.x.key[0]: "heeder:x": "heeder" is no key part: ` + parts,
 		`"algorithm": "gcra", "rate": 1, "key": ["header"]`:                                            `limits.x.key[0]: "header": "header" needs a name: want header:NAME`,
-		`"algorithm": "gcra", "rate": 1, "key": ["cookie:session|ip"]`:                                 `limits.x.key[0]: "cookie:session|ip": "cookie" is part of the format but not in this version yet: ` + parts,
+		`"algorithm": "gcra", "rate": 1, "key": [], "shadow": 1`:                                       `limits.x.shadow: the number 1: want true or false`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "shadow": "true"`:                                  `limits.x.shadow: the string "true": want true or false`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "enforce_percent": 101`:                            `limits.x.enforce_percent: 101: want a whole number from 0 to 100`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "enforce_percent": -1`:                             `limits.x.enforce_percent: -1: want a whole number from 0 to 100`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "enforce_percent": 0.5`:                            `limits.x.enforce_percent: 0.5: want a whole number from 0 to 100`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "overrides": {}`:                                   `limits.x.overrides: an object: want an array of overrides`,
+		`"algorithm": "gcra", "rat": 1, "key": []`:                                                     `limits.x.rat: no such field; did you mean "rate"?`,
+		`"algorithms": "gcra", "rate": 1, "key": []`:                                                   `limits.x.algorithms: no such field; did you mean "algorithm"?`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "algorithm": "gcra", "algorithm": 5`:               `limits.x.algorithm: stands twice in one object: keep one`,
 		`"algorithm": "gcra", "rate": 1, "key": [], "m\u0069ssing": "deny", "missing": "deny"`:         `limits.x.missing: stands twice in one object: keep one`,
 		`"algorithm": "gcra", "rate": "` + strings.Repeat("9\\n", 100) + `", "key": []`:                `limits.x.rate: "` + strings.Repeat("9\\n", 32) + `…": ` + rate,
 		`"algorithm": "gcra", "rate": 1, "burst": ` + strings.Repeat("9", 100) + `, "key": []`:         `limits.x.burst: ` + strings.Repeat("9", 64) + `…: ` + whole,
-		`"algorithm": "gcra", "rate": 1, "key": [], "a\u2028\u001b": 1`:                                `limits.x["a\u2028\x1b"]: no such field: want "algorithm", "key", "missing", "rate" or "burst"`,
-		`"algorithm": "gcra", "rate": 1, "key": [], "` + strings.Repeat("é", 99) + `": 1`:              `limits.x["` + strings.Repeat("é", 64) + `…"]: no such field: want "algorithm", "key", "missing", "rate" or "burst"`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "a\u2028\u001b": 1`:                                `limits.x["a\u2028\x1b"]: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "rate" or "burst"`,
+		`"algorithm": "gcra", "rate": 1, "key": [], "` + strings.Repeat("é", 99) + `": 1`:              `limits.x["` + strings.Repeat("é", 64) + `…"]: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "rate" or "burst"`,
 		`"algorithm": "gcra", "rate": 1, "key": ["` + strings.Repeat("x", 100) + `:a"]`:                `limits.x.key[0]: "` + strings.Repeat("x", 64) + `…": "` + strings.Repeat("x", 64) + `…" is no key part: ` + parts,
 	} {
 		wantMistakes(t, `{"limits": {"x": {`+fields+`}}}`, want)

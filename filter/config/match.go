@@ -3,28 +3,63 @@ package config
 import (
 	"errors"
 	"net/netip"
+	"regexp"
 	"strings"
 
+	"github.com/sluice-proxy/sluice/filter/keys"
 	"github.com/sluice-proxy/sluice/filter/normal"
 )
 
-var matchValue = objectOf(`an object such as {"path": "/login"}`, members[Match]{
+var matchMembers = members[Match]{
 	fields: []field[Match]{
-		optional("path", oneOrMore(stringAs(wantPath, parsePath)), func(m *Match) *[]string { return &m.Path }),
-		optional("path_prefix", oneOrMore(stringAs(wantPathPrefix, parsePathPrefix)), func(m *Match) *[]string { return &m.PathPrefix }),
-		optional("method", oneOrMore(stringAs(wantMethod, parseMethod)), func(m *Match) *[]string { return &m.Method }),
-		optional("host", oneOrMore(stringAs(wantHost, parseHost)), func(m *Match) *[]HostPattern { return &m.Host }),
-		optional("route", oneOrMore(stringAs(wantRoute, parseRoute)), func(m *Match) *[]string { return &m.Route }),
+		optional("path", distinct(stringAs(wantPath, parsePath).as(patternSchema(`^(\*$|/[^?#*]*$)`))), func(m *Match) *[]string { return &m.Path }).
+			explain("The path, without its query, equals it. Another spelling of a path is the same path."),
+		optional("path_prefix", distinct(stringAs(wantPathPrefix, parsePathPrefix).as(patternSchema(`^/[^?#*]*$`))), func(m *Match) *[]string { return &m.PathPrefix }).
+			explain("The path begins with it, in whole segments: /api holds for /api/x, not for /apix."),
+		optional("path_regex", distinct(regexValue), func(m *Match) *[]*regexp.Regexp { return &m.PathRegex }).
+			explain("The whole path, without its query, matches it (RE2)."),
+		optional("method", distinct(stringAs(wantMethod, parseMethod).as(patternSchema("^[A-Z0-9_-]+$"))), func(m *Match) *[]string { return &m.Method }).
+			explain("The method equals it."),
+		optional("host", distinct(stringAs(wantHost, parseHost)), func(m *Match) *[]HostPattern { return &m.Host }).
+			explain("The :authority without its port equals it; \"*.example.com\" is any name under example.com."),
+		optional("route", distinct(stringAs(wantRoute, parseEnvoyName(wantRoute)).as(textSchema)), func(m *Match) *[]string { return &m.Route }).
+			explain("The name of the Envoy route equals it."),
+		optional("virtual_host", distinct(stringAs(wantVirtualHost, parseEnvoyName(wantVirtualHost)).as(textSchema)), func(m *Match) *[]string { return &m.VirtualHost }).
+			explain("The name of the Envoy virtual host equals it."),
+		optional("headers", headersValue, func(m *Match) *[]HeaderMatch { return &m.Headers }).
+			explain("Every request header that is named here fits."),
+		optional("ip", distinct(networkValue), func(m *Match) *[]netip.Prefix { return &m.IP }).
+			explain("The client's address equals it or is in it."),
+		optional("value", valuesValue, func(m *Match) *[]ValueMatch { return &m.Values }).
+			explain("Every key part that is named here has the value."),
 	},
-	refused: notYetMatch,
-})
+}
+
+var matchValue = value[Match]{wantMatch, defined("match", matchMembers.schema()), func(r *reader, n *node, to *Match) bool {
+	return matchMembers.read(r, n, wantMatch, to)
+}}
+
+// earlyMatchValue is a match that is tried before a rule has matched.
+var earlyMatchValue = value[Match]{wantMatch, matchValue.schema, func(r *reader, n *node, to *Match) bool {
+	ok := matchValue.read(r, n, to)
+	if values := n.member("value"); values != nil {
+		for _, child := range values.children {
+			if part, err := keys.Parse(child.name); err == nil && reads(part, keys.Rule) {
+				r.mistake(child, "the rule is not known before one has matched: want it in overrides only")
+				ok = false
+			}
+		}
+	}
+	return ok
+}}
 
 const (
-	wantPath       = `a path such as "/login"`
-	wantPathPrefix = `the beginning of paths such as "/api"`
-	wantMethod     = `a method in capitals such as "POST"`
-	wantHost       = `a host's name such as "example.com" or "*.example.com"`
-	wantRoute      = `the name of an Envoy route`
+	wantMatch       = `an object such as {"path": "/login"}`
+	wantPath        = `a path such as "/login"`
+	wantPathPrefix  = `the beginning of paths such as "/api"`
+	wantMethod      = `a method in capitals such as "POST"`
+	wantRoute       = `the name of an Envoy route`
+	wantVirtualHost = `the name of an Envoy virtual host`
 )
 
 // parsePath reads a path to compare with. "*" is the target of OPTIONS *.
@@ -52,6 +87,8 @@ func checkPath(s, want string) error {
 		return wantError(want + ", beginning with /")
 	case strings.ContainsAny(s, "?#"):
 		return errors.New("paths are compared without what follows ? or #: leave it out")
+	case strings.Contains(s, "*"):
+		return errors.New("there are no wildcards in paths: want path_prefix or path_regex, or %2A for a * itself")
 	}
 	return nil
 }
@@ -65,41 +102,12 @@ func parseMethod(s string) (string, error) {
 	return s, nil
 }
 
-// parseHost reads a name, an address or a pattern to compare hosts with. It
-// refuses what no request's host could equal.
-func parseHost(s string) (HostPattern, error) {
-	name, under := strings.CutPrefix(s, "*.")
-	if address, ok := bracketed(name); ok && !under {
-		if ip, err := netip.ParseAddr(address); err != nil || !ip.Is6() {
-			return HostPattern{}, errors.New("want an IPv6 address in the brackets")
+// parseEnvoyName reads a name that was given in Envoy's own config.
+func parseEnvoyName(want string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		if s == "" {
+			return "", wantError(want)
 		}
-		return HostPattern{Name: normal.Host(name)}, nil
+		return s, nil
 	}
-	if strings.Contains(name, ":") {
-		return HostPattern{}, errors.New("want the host without its port; an IPv6 address stands in brackets")
-	}
-	if strings.Trim(name, hostCharacters) != "" {
-		return HostPattern{}, errors.New(`want letters, digits, dots and -, as in the Host header (for other letters their "xn--" form), and "*." only in front`)
-	}
-	name = normal.Host(name)
-	if name == "" || name[0] == '.' || strings.Contains(name, "..") {
-		return HostPattern{}, wantError(wantHost)
-	}
-	return HostPattern{Name: name, Under: under}, nil
-}
-
-const hostCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
-
-// bracketed returns what stands in the brackets around s.
-func bracketed(s string) (inside string, ok bool) {
-	inside, opens := strings.CutPrefix(s, "[")
-	inside, closes := strings.CutSuffix(inside, "]")
-	return inside, opens && closes
-}
-
-func parseRoute(s string) (string, error) {
-	if s == "" {
-		return "", wantError(wantRoute)
-	}
-	return s, nil
 }

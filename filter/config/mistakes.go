@@ -44,19 +44,20 @@ func (c *collector) missing(n *node, name, want string) {
 	c.mistake(&absent, "missing: want "+want)
 }
 
-// instead ends a line about a name that is not known: with the known one that
-// was probably meant, else with the first usable ones of them.
-func (c *collector) instead(name string, known []string, usable int) string {
+// instead finds the known name that was probably meant by one that is not known,
+// "" if there is none, and ends the line about it: with that name, else with the
+// first usable ones of the known.
+func (c *collector) instead(name string, known []string, usable int) (meant, remedy string) {
 	if len(c.found) == maxMistakes {
-		return "" // comparing names takes time, and nobody will read the line
+		return "", "" // comparing names takes time, and nobody will read the line
 	}
 	if meant, ok := nearest(name, known); ok {
-		return "; did you mean " + quote(meant) + "?"
+		return meant, "; did you mean " + quote(meant) + "?"
 	}
 	if usable == 0 {
-		return ": there are none"
+		return "", ": there are none"
 	}
-	return ": want " + list(known[:usable], "or")
+	return "", ": want " + list(known[:usable], "or")
 }
 
 // count is how many mistakes there are so far.

@@ -1,10 +1,6 @@
 package config
 
-import (
-	"slices"
-	"strconv"
-	"strings"
-)
+import "slices"
 
 // reader is what the reading of one document needs to know besides the value at
 // hand.
@@ -13,7 +9,9 @@ type reader struct {
 	// limits are the names under "limits", for those who refer to them: name to
 	// index. nil if there is no object to be found there.
 	limits     map[string]int
-	limitNames []string // sorted
+	limitNames []string                 // sorted
+	regexes    map[string]regexOrWhyNot // by their text
+	dialects   map[*algorithm]*dialect
 }
 
 // wrongType notes that n is of a type that can't stand there.
@@ -29,18 +27,35 @@ func (r *reader) wrong(n *node, why string) {
 // value is a kind of value of the format, which becomes a T.
 type value[T any] struct {
 	// want says in words what to write; it follows "want ".
-	want string
+	want   string
+	schema schema
 	// read fills in to, or notes what is wrong with n and returns false.
 	read func(r *reader, n *node, to *T) bool
+}
+
+// as is the value with a schema that says more than that of its type.
+func (v value[T]) as(s schema) value[T] {
+	v.schema = s
+	return v
+}
+
+// defined is the value with its schema standing in one place, under this name.
+func (v value[T]) defined(name string) value[T] { return v.as(defined(name, v.schema)) }
+
+// property is what is known of a field whatever becomes of it.
+type property struct {
+	name     string
+	required bool
+	want     string // as in value
+	schema   schema
+	notes    notes
 }
 
 // field is a member that an object of the format may have, or must have. The
 // object becomes a T.
 type field[T any] struct {
-	name     string
-	required bool
-	want     string
-	read     func(r *reader, n *node, to *T)
+	property
+	read func(r *reader, n *node, to *T)
 }
 
 // required declares a field whose value goes to the part of T that at points to.
@@ -51,10 +66,13 @@ func required[T, V any](name string, v value[V], at func(*T) *V) field[T] {
 }
 
 // optional declares a field that leaves T as it is where it is absent.
+//
+//go:noinline
 func optional[T, V any](name string, v value[V], at func(*T) *V) field[T] {
-	return field[T]{name: name, want: v.want, read: func(r *reader, n *node, to *T) {
-		v.read(r, n, at(to))
-	}}
+	return field[T]{
+		property: property{name: name, want: v.want, schema: v.schema},
+		read:     func(r *reader, n *node, to *T) { v.read(r, n, at(to)) },
+	}
 }
 
 // members is all that an object of the format may hold.
@@ -76,165 +94,61 @@ func (m members[T]) read(r *reader, n *node, want string, to *T) bool {
 		return false
 	}
 	before := r.count()
-	var names []string
-	for _, f := range m.fields {
-		names = append(names, f.name)
-		switch child := n.member(f.name); {
-		case child != nil:
-			f.read(r, child, to)
-		case f.required:
-			r.missing(n, f.name, f.want)
-		}
-	}
-	for _, child := range n.children {
-		if !slices.Contains(names, child.name) {
-			r.unusable(child, names, m.refused)
+	misspelt := r.unknown(n, m.properties(), m.refused)
+	for i := range m.fields {
+		if child := r.member(n, &m.fields[i].property, misspelt); child != nil {
+			m.fields[i].read(r, child, to)
 		}
 	}
 	return r.count() == before
 }
 
-// unusable notes that an object can't have the member child: only those called
-// names.
-func (r *reader) unusable(child *node, names []string, refused []refusal) {
-	known := slices.Clone(names)
-	for _, refusal := range refused {
-		if refusal.name == child.name {
-			r.mistake(child, refusal.why)
-			return
-		}
-		known = append(known, refusal.name)
+func (m members[T]) properties() []*property {
+	all := make([]*property, len(m.fields))
+	for i := range m.fields {
+		all[i] = &m.fields[i].property
 	}
-	r.mistake(child, "no such field"+r.instead(child.name, known, len(names)))
+	return all
 }
 
-// objectOf is an object with these members.
-func objectOf[T any](want string, m members[T]) value[T] {
-	return value[T]{want, func(r *reader, n *node, to *T) bool { return m.read(r, n, want, to) }}
-}
+// schema is the schema of an object with these members.
+func (m members[T]) schema() schema { return objectSchema(m.properties(), "") }
 
-// listOf is an array of any length.
-func listOf[T any](want string, v value[T]) value[[]T] {
-	return value[[]T]{want, func(r *reader, n *node, to *[]T) bool {
-		if n.kind != arrayKind {
-			r.wrongType(n, want)
-			return false
-		}
-		ok := true
-		for _, child := range n.children {
-			var element T
-			if v.read(r, child, &element) {
-				*to = append(*to, element)
-			} else {
-				ok = false
-			}
-		}
-		return ok
-	}}
-}
-
-// oneOrMore is a value alone, or an array of at least one. Equal ones are kept
-// once.
-func oneOrMore[T comparable](v value[T]) value[[]T] {
-	return value[[]T]{v.want, func(r *reader, n *node, to *[]T) bool {
-		var all []T
-		switch {
-		case n.kind != arrayKind:
-			var one T
-			if !v.read(r, n, &one) {
-				return false
-			}
-			all = append(all, one)
-		case len(n.children) == 0:
-			r.mistake(n, "an empty array, which nothing equals: want at least one value, or leave the field out")
-			return false
-		case !listOf(v.want, v).read(r, n, &all):
-			return false
-		}
-		seen := map[T]bool{}
-		for _, one := range all {
-			if !seen[one] {
-				seen[one] = true
-				*to = append(*to, one)
-			}
-		}
-		return true
-	}}
-}
-
-// stringAs is a string that parse makes a T of. Its error says what to write
-// instead.
-func stringAs[T any](want string, parse func(string) (T, error)) value[T] {
-	return value[T]{want, func(r *reader, n *node, to *T) bool {
-		if n.kind != stringKind {
-			r.wrongType(n, want)
-			return false
-		}
-		parsed, err := parse(n.text)
-		if err != nil {
-			r.wrong(n, err.Error())
-			return false
-		}
-		*to = parsed
-		return true
-	}}
-}
-
-// choice is a word of the format and what it means.
-type choice[T any] struct {
-	word    string
-	meaning T
-}
-
-// oneOf is one of a few words.
-func oneOf[T any](choices ...choice[T]) value[T] {
-	var words []string
-	for _, c := range choices {
-		words = append(words, c.word)
+// unknown notes the members that the object n can't have: all but these
+// properties. It returns the names that were probably meant by them.
+func (r *reader) unknown(n *node, properties []*property, refused []refusal) (misspelt []string) {
+	names := make([]string, len(properties))
+	for i, p := range properties {
+		names[i] = p.name
 	}
-	want := list(words, "or")
-	return stringAs(want, func(s string) (meaning T, err error) {
-		for _, c := range choices {
-			if c.word == s {
-				return c.meaning, nil
+	var known []string
+	for _, child := range n.children {
+		if slices.Contains(names, child.name) {
+			continue
+		}
+		if known == nil {
+			known = slices.Clone(names)
+			for _, f := range refused {
+				known = append(known, f.name)
 			}
 		}
-		return meaning, wantError(want)
-	})
-}
-
-// wantError is an error that says nothing but what to write.
-type wantError string
-
-func (e wantError) Error() string { return "want " + string(e) }
-
-// whole is a whole number in any spelling that JSON has for it: numbers that
-// have been through a protobuf Struct come as doubles, so 5, 5.0 and 5e0 are one.
-func whole[T int | int64](low, high T) value[T] {
-	want := "a whole number from " + strconv.FormatInt(int64(low), 10) + " to " + strconv.FormatInt(int64(high), 10)
-	return value[T]{want, func(r *reader, n *node, to *T) bool {
-		if n.kind != numberKind {
-			r.wrongType(n, want)
-			return false
+		if i := slices.Index(known, child.name); i >= 0 {
+			r.mistake(child, refused[i-len(names)].why)
+			continue
 		}
-		// Beyond a double's range this is an infinity, which is out of range.
-		f, _ := strconv.ParseFloat(n.text, 64)
-		if f < float64(low) || f > float64(high) || f != float64(T(f)) {
-			r.wrong(n, "want "+want)
-			return false
-		}
-		*to = T(f)
-		return true
-	}}
+		meant, remedy := r.instead(child.name, known, len(names))
+		r.mistake(child, "no such field"+remedy)
+		misspelt = append(misspelt, meant)
+	}
+	return misspelt
 }
 
-// isName says whether s is a name of a limit or a rule:
-// [a-z0-9][a-z0-9_-]{0,63}.
-func isName(s string) bool {
-	return s != "" && len(s) <= maxNameLength && s[0] != '_' && s[0] != '-' && isWord(s)
-}
-
-// isWord says whether s has nothing but a-z, 0-9, "_" and "-" in it.
-func isWord(s string) bool {
-	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
+// member is the member of n that the property stands for, or nil. Where it has to
+// be there that is a mistake, unless it is misspelt, which has been noted.
+func (r *reader) member(n *node, p *property, misspelt []string) *node {
+	child := n.member(p.name)
+	if child == nil && p.required && !slices.Contains(misspelt, p.name) {
+		r.missing(n, p.name, p.want)
+	}
+	return child
 }

@@ -2,13 +2,16 @@ package config
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
 
 func TestAMistakeInARuleSaysWhereAndWhatInstead(t *testing.T) {
 	const entry = `want a name such as "login", or an object such as {"limit": "login", "cost": 5}`
-	const cost = "want a whole number from 0 to 1000000000"
+	const units = "want a whole number from 0 to 1000000000"
+	const cost = units + `, or an object such as {"header": "x-cost", "max": 100}`
 	const name = "want a name of 1 to 64 characters of a-z, 0-9, _ and -, beginning with a letter or digit"
 	for rule, want := range map[string]string{
 		`5`:                                     `rules[0]: the number 5: want an object such as {"limits": ["login"]}`,
@@ -26,11 +29,17 @@ func TestAMistakeInARuleSaysWhereAndWhatInstead(t *testing.T) {
 		`{"limits": [{"limit": 1}]}`:                                               `rules[0].limits[0].limit: the number 1: want a limit's name such as "login"`,
 		`{"limits": [{"limit": "red"}]}`:                                           `rules[0].limits[0].limit: "red": no such limit; did you mean "read"?`,
 		`{"limits": [{"limit": "read", "cots": 1}]}`:                               `rules[0].limits[0].cots: no such field; did you mean "cost"?`,
-		`{"limits": [{"limit": "read", "cost": -1}]}`:                              `rules[0].limits[0].cost: -1: ` + cost,
-		`{"limits": [{"limit": "read", "cost": {"header": "x"}}]}`:                 `rules[0].limits[0].cost: a cost from a header is part of the format but not in this version yet: ` + cost,
-		`{"limits": [], "cost": {"header": "x", "max": 3}}`:                        `rules[0].cost: a cost from a header is part of the format but not in this version yet: ` + cost,
-		`{"limits": [], "cost": 0.5}`:                                              `rules[0].cost: 0.5: ` + cost,
-		`{"limits": [], "cost": 1000000001}`:                                       `rules[0].cost: 1000000001: ` + cost,
+		`{"limits": [{"limit": "read", "cost": -1}]}`:                              `rules[0].limits[0].cost: -1: ` + units,
+		`{"limits": [], "cost": 0.5}`:                                              `rules[0].cost: 0.5: ` + units,
+		`{"limits": [], "cost": 1000000001}`:                                       `rules[0].cost: 1000000001: ` + units,
+		`{"limits": [], "cost": {"max": 3}}`:                                       `rules[0].cost.header: missing: want a header's name such as "x-cost"`,
+		`{"limits": [], "cost": {"header": "x-cost"}}`:                             `rules[0].cost.max: missing: want a whole number from 1 to 1000000000`,
+		`{"limits": [], "cost": {"header": "x-cost", "max": 0}}`:                   `rules[0].cost.max: 0: want a whole number from 1 to 1000000000`,
+		`{"limits": [], "cost": {"header": "x-cost", "max": 3, "default": -1}}`:    `rules[0].cost.default: -1: ` + units,
+		`{"limits": [], "cost": {"header": "x cost", "max": 3}}`:                   `rules[0].cost.header: "x cost": want a header's name, of letters, digits and -`,
+		`{"limits": [], "cost": {"header": ":path", "max": 3}}`:                    `rules[0].cost.header: ":path": want a header's name; the path, method and host that HTTP/2 spells so are fields and key parts of their own`,
+		`{"limits": [{"limit": "read", "cost": {"header": "a"}}]}`:                 `rules[0].limits[0].cost.max: missing: want a whole number from 1 to 1000000000`,
+		`{"limits": [], "cost": [1]}`:                                              `rules[0].cost: an array: ` + cost,
 		`{"limits": [], "cost": "1"}`:                                              `rules[0].cost: the string "1": ` + cost,
 		`{"limits": [], "name": ""}`:                                               `rules[0].name: "": ` + name,
 		`{"limits": [], "name": "-a"}`:                                             `rules[0].name: "-a": ` + name,
@@ -41,7 +50,6 @@ func TestAMistakeInARuleSaysWhereAndWhatInstead(t *testing.T) {
 		`{"limits": [], "match": []}`:                                              `rules[0].match: an array: want an object such as {"path": "/login"}`,
 		`{"limits": [], "response": "no"}`:                                         `rules[0].response: the string "no": want an object such as {"status": 429}`,
 		`{"limits": [], "response": {"status": 399}}`:                              `rules[0].response.status: 399: want a whole number from 400 to 599`,
-		`{"limits": [], "response": {"headers": {}}}`:                              `rules[0].response.headers: is part of the format but not in this version yet: leave it out`,
 		`{"limits": [], "limit": "read"}`:                                          `rules[0].limit: no such field; did you mean "limits"?`,
 		`{"limits": [], "algorithm": "gcra"}`:                                      `rules[0].algorithm: no such field: want "name", "match", "limits", "cost" or "response"`,
 	} {
@@ -64,6 +72,10 @@ func TestAMistakeInAMatchSaysWhereAndWhatInstead(t *testing.T) {
 		`"path": ["/a", 5]`:          `path[1]: the number 5: want a path such as "/login"`,
 		`"path": {}`:                 `path: an object: want a path such as "/login"`,
 		`"path": [["/a"]]`:           `path[0]: an array: want a path such as "/login"`,
+		`"path": "/api/*"`:           `path: "/api/*": there are no wildcards in paths: want path_prefix or path_regex, or %2A for a * itself`,
+		`"path_prefix": ["/*/x"]`:    `path_prefix[0]: "/*/x": there are no wildcards in paths: want path_prefix or path_regex, or %2A for a * itself`,
+		`"virtual_host": ""`:         `virtual_host: "": want the name of an Envoy virtual host`,
+		`"virtual_host": [1]`:        `virtual_host[0]: the number 1: want the name of an Envoy virtual host`,
 		`"path_prefix": "*"`:         `path_prefix: "*": want the beginning of paths such as "/api", beginning with /`,
 		`"path_prefix": "api/"`:      `path_prefix: "api/": want the beginning of paths such as "/api", beginning with /`,
 		`"path_prefix": "/a?"`:       `path_prefix: "/a?": paths are compared without what follows ? or #: leave it out`,
@@ -92,8 +104,7 @@ func TestAMistakeInAMatchSaysWhereAndWhatInstead(t *testing.T) {
 		`"route": true`:              `route: the boolean true: want the name of an Envoy route`,
 		`"methods": "GET"`:           `methods: no such field; did you mean "method"?`,
 		`"pathprefix": "/"`:          `pathprefix: no such field; did you mean "path_prefix"?`,
-		`"cookie": "a"`:              `cookie: no such field: want "path", "path_prefix", "method", "host" or "route"`,
-		`"virtual_host": "a"`:        `virtual_host: is part of the format but not in this version yet: leave it out`,
+		`"cookie": "a"`:              `cookie: no such field: want "path", "path_prefix", "path_regex", "method", "host", "route", "virtual_host", "headers", "ip" or "value"`,
 		`"path": "/a", "path": "/b"`: `path: stands twice in one object: keep one`,
 	} {
 		wantMistakes(t, `{"limits": {}, "rules": [{"limits": [], "match": {`+match+`}}]}`, "rules[0].match."+want)
@@ -114,4 +125,57 @@ func TestAListNamesNoMoreLimitsThanARequestCanAfford(t *testing.T) {
 		t.Error(err)
 	}
 	wantMistakes(t, document(maxUses+2), `always[32]: "l32": one limit too many: want no more than 32 in one list`)
+}
+
+func TestACostIsANumberOrWhatATrustedHeaderSays(t *testing.T) {
+	c := mustParse(t, `{"limits": {"a": `+bucket+`, "b": `+bucket+`, "c": `+bucket+`}, "rules": [
+		{"limits": ["a", {"limit": "b", "cost": {"header": "X-Cost", "default": 0, "max": 1e2}}, {"limit": "c", "cost": 0}], "cost": {"header": "host", "max": 5}},
+		{"limits": ["a", {"limit": "b", "cost": 7}], "cost": 3},
+		{"limits": ["a"]}]}`)
+	for i, want := range [][]Use{
+		{{0, Cost{Units: 1, Header: ":authority", Max: 5}}, {1, Cost{Units: 0, Header: "x-cost", Max: 100}}, {2, Cost{}}},
+		{{0, units(3)}, {1, units(7)}},
+		{{0, units(1)}},
+	} {
+		if got := c.Rules[i].Limits; !slices.Equal(got, want) {
+			t.Errorf("rule %d: got %+v, want %+v", i, got, want)
+		}
+	}
+}
+
+func TestExemptIsAListOfMatches(t *testing.T) {
+	c := mustParse(t, `{"limits": {}, "exempt": [{"ip": "10.0.0.0/8", "path": "/healthz"}, {}]}`)
+	want := []Match{{IP: prefixes("10.0.0.0/8"), Path: []string{"/healthz"}}, {}}
+	if !reflect.DeepEqual(c.Exempt, want) {
+		t.Errorf("got %+v, want %+v", c.Exempt, want)
+	}
+	wantMistakes(t, `{"limits": {}, "exempt": {"path": "/healthz"}}`, `exempt: an object: want an array of matches such as [{"path": "/healthz"}]`)
+	wantMistakes(t, `{"limits": {}, "exempt": ["/healthz", {"path": "x"}, {"match": {}}, {"value": {"rule|route": "a"}}]}`,
+		`exempt[0]: the string "/healthz": want an object such as {"path": "/login"}`,
+		`exempt[1].path: "x": want a path such as "/login", beginning with /`,
+		`exempt[2].match: no such field; did you mean "path"?`,
+		`exempt[3].value["rule|route"]: the rule is not known before one has matched: want it in overrides only`)
+}
+
+func TestShadowAtTheTopIsInEveryLimit(t *testing.T) {
+	for document, want := range map[string][2]bool{
+		`"shadow": true, "limits": {"a": ` + bucket + `, "b": {"shadow": false, ` + bucket[1:] + `}`:      {true, true},
+		`"shadow": false, "limits": {"a": {"shadow": true, ` + bucket[1:] + `, "b": ` + bucket + `}`:      {true, false},
+		`"limits": {"a": {"enforce_percent": 0, ` + bucket[1:] + `, "b": ` + bucket + `}`:                 {false, false},
+		`"limits": {"a": ` + bucket + `, "b": {"shadow": true, "enforce_percent": 7, ` + bucket[1:] + `}`: {false, true},
+	} {
+		c := mustParse(t, `{`+document+`}`)
+		if got := [2]bool{c.Limits[0].Shadow, c.Limits[1].Shadow}; got != want {
+			t.Errorf("%s: got %v, want %v", document, got, want)
+		}
+	}
+}
+
+func TestTheShareOfClientsThatIsRefused(t *testing.T) {
+	for fields, want := range map[string]int{``: 100, `"enforce_percent": 0, `: 0, `"enforce_percent": 1.0e1, `: 10, `"enforce_percent": 100, `: 100} {
+		c := mustParse(t, `{"limits": {"a": {`+fields+bucket[1:]+`}}`)
+		if got := c.Limits[0].EnforcePercent; got != want {
+			t.Errorf("%s: got %d, want %d", fields, got, want)
+		}
+	}
 }

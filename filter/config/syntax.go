@@ -27,9 +27,6 @@ func newTokens(document []byte) *jsontext.Decoder {
 // checkSyntax returns what is wrong with the document's JSON, if anything: one
 // mistake, because what follows it is guesswork.
 func checkSyntax(document []byte) error {
-	if len(document) > MaxDocument {
-		return Mistakes{"document: " + strconv.Itoa(len(document)) + " bytes long: want no more than " + strconv.Itoa(MaxDocument)}
-	}
 	if len(bytes.TrimSpace(document)) == 0 {
 		return Mistakes{`document: empty: want a JSON object with "limits" and "rules"`}
 	}
@@ -38,9 +35,6 @@ func checkSyntax(document []byte) error {
 	tokens := newTokens(document)
 	for more := true; more; more = tokens.StackDepth() > 0 {
 		if _, err := tokens.ReadToken(); err != nil {
-			if isStruct(document) {
-				return Mistakes{"document: a google.protobuf.Struct in its binary form: want a google.protobuf.StringValue that holds the JSON"}
-			}
 			return syntaxMistake(document, tokens, err)
 		}
 	}
@@ -48,13 +42,6 @@ func checkSyntax(document []byte) error {
 		return unexpected(document, end, "want nothing after the document")
 	}
 	return nil
-}
-
-// isStruct says whether a document that is no JSON looks like a protobuf Struct,
-// which Envoy hands over as it is encoded: its first entry (tag 10, also a line
-// feed) has a key and then a value (tag 18, which no JSON contains).
-func isStruct(document []byte) bool {
-	return document[0] == 10 && bytes.IndexByte(document[:min(len(document), maxNameLength+8)], 18) > 0
 }
 
 // syntaxMistake explains why there is no further token. What was wanted follows
@@ -66,6 +53,7 @@ func syntaxMistake(document []byte, tokens *jsontext.Decoder, err error) error {
 		place = int(broken.ByteOffset)
 	}
 	at := skipSpace(document, int(tokens.InputOffset()))
+	behindComma := false
 	container, length := tokens.StackIndex(tokens.StackDepth())
 	inObject := container == jsontext.KindBeginObject
 	afterName := inObject && length%2 == 1 // names and values are counted alike
@@ -81,12 +69,15 @@ func syntaxMistake(document []byte, tokens *jsontext.Decoder, err error) error {
 			return unexpected(document, at, want)
 		}
 		at = skipSpace(document, at+1)
+		behindComma = !afterName
 	}
 	var first byte
 	if at < len(document) {
 		first = document[at]
 	}
 	switch {
+	case behindComma && (first == '}' || first == ']'):
+		return unexpected(document, at, "want no comma ahead of it, or something between them")
 	case inObject && !afterName && first != '"':
 		return unexpected(document, at, "want a name in double quotes")
 	case first == '"':

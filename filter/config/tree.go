@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,7 +31,7 @@ type node struct {
 	parent *node
 	name   string // in an object: the member's name
 	index  int    // in an array: the place
-	offset int64  // of the end of the value's first token, in bytes
+	offset int64  // where in the document: in JSON, bytes to the end of the first token
 	kind   kind
 	text   string // strings: the value; numbers and booleans: as spelled
 	// children are the elements of an array, or the members of an object, each
@@ -47,6 +49,15 @@ func (n *node) member(name string) *node {
 		}
 	}
 	return nil
+}
+
+// sorted are the members of an object in order of their names. What becomes a list
+// is read in that order: two documents that say the same are then one Config, and
+// the order in a protobuf Struct, which is a map, is nobody's intention.
+func (n *node) sorted() []*node {
+	all := slices.Clone(n.children)
+	slices.SortStableFunc(all, func(a, b *node) int { return cmp.Compare(a.name, b.name) })
+	return all
 }
 
 // path says where in the document a value stands: limits.login.key[0].
@@ -102,17 +113,19 @@ func (n *node) value() string {
 	return shorten(n.text)
 }
 
-// builder makes a tree of a document whose syntax has been checked.
-type builder struct {
-	*collector
-	tokens *jsontext.Decoder
-}
-
-// parseTree reads a document. A name that an object has twice is a mistake that
-// is collected, and only the first is kept; the error is about documents that
-// cannot be read at all.
+// parseTree reads a document: JSON, or else a google.protobuf.Struct in its binary
+// form, as Envoy hands one over. (Valid JSON is no Struct, since the tag 18 of an
+// entry's value is a control character.) A name that an object has twice is a
+// mistake that is collected, and only the first is kept; the error is about
+// documents that cannot be read at all.
 func parseTree(document []byte, c *collector) (*node, error) {
+	if len(document) > MaxDocument {
+		return nil, Mistakes{"document: " + strconv.Itoa(len(document)) + " bytes long: want no more than " + strconv.Itoa(MaxDocument)}
+	}
 	if err := checkSyntax(document); err != nil {
+		if looksLikeStruct(document) {
+			return parseStruct(document, c)
+		}
 		return nil, err
 	}
 	b := builder{c, newTokens(document)}
@@ -121,6 +134,12 @@ func parseTree(document []byte, c *collector) (*node, error) {
 		return nil, tooDeep(document, b.tokens.InputOffset())
 	}
 	return root, nil
+}
+
+// builder makes a tree of a document whose syntax has been checked.
+type builder struct {
+	*collector
+	tokens *jsontext.Decoder
 }
 
 // next is the next token. There is one wherever this is called, since the

@@ -1,6 +1,10 @@
 package config
 
 import (
+	"net/netip"
+	"regexp"
+	"time"
+
 	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/keys"
 )
@@ -9,13 +13,22 @@ import (
 type Config struct {
 	// Limits, sorted by name. Use.Limit is an index into it.
 	Limits []Limit
-	// Always apply to every request besides its rule's.
+	// Always apply to every request besides its rule's, at cost 1.
 	Always []Use
+	// Exempt are the requests that are none of the filter's business.
+	Exempt []Match
 	// Rules in the document's order; the first that matches decides.
 	Rules []Rule
 	// Response is what a refused client gets where the rule does not say
 	// otherwise.
 	Response Response
+	// ClientIP is how the client's address is found.
+	ClientIP ClientIP
+	// RouteMetadata lets routes pick their rule or bring their own config.
+	RouteMetadata bool
+	// Shadow makes every limit a shadow limit, those of routes included. It is in
+	// Limits already.
+	Shadow bool
 	// OnError says what becomes of a limit that could not be decided.
 	OnError OnError
 	// Namespace separates tables of one vm_id; nil means the plugin's name.
@@ -36,6 +49,25 @@ type Limit struct {
 	Shape   string
 	Key     []keys.Part
 	Missing Missing
+	// Overrides in the document's order; the first that matches replaces the
+	// Limiter.
+	Overrides []Override
+	// Shadow limits decide and count, and refuse nobody. It is set on every
+	// limit where the document says so at the top.
+	Shadow bool
+	// EnforcePercent is the share of clients that are refused, 0 to 100; the
+	// others are as in shadow.
+	EnforcePercent int
+}
+
+// Override is a limit's other numbers, for the requests that it matches.
+type Override struct {
+	Match Match
+	// Identity is the match in one canonical spelling. Clients have buckets of
+	// their own under each.
+	Identity string
+	// Limiter is nil where such requests are unlimited.
+	Limiter algorithms.Limiter
 }
 
 // Missing says what a key part does that the request lacks.
@@ -59,8 +91,20 @@ const (
 
 // Use is a limit as a rule or "always" names it.
 type Use struct {
-	Limit int   // index into Config.Limits
-	Cost  int64 // units a request takes, 0 to algorithms.MaxUnits
+	Limit int // index into Config.Limits
+	Cost  Cost
+}
+
+// Cost is how many units a request takes.
+type Cost struct {
+	// Units is the cost, 0 to algorithms.MaxUnits; where Header is set, the cost
+	// of a request whose header is absent, repeated or malformed.
+	Units int64
+	// Header is the name, in lower case, of a request header that says the cost;
+	// "" if none does.
+	Header string
+	// Max is the most that the header can say.
+	Max int64
 }
 
 // Rule is one entry of "rules".
@@ -71,13 +115,17 @@ type Rule struct {
 	Response Response // the top-level one with the rule's laid over it
 }
 
-// Match holds when every list that is not empty holds one equal value. Its
-// values are normalised as config.md's "Matches" says.
+// Match holds when every list that is not empty holds one that fits. Its values
+// are normalised as config.md's "Matches" says.
 type Match struct {
-	Path, PathPrefix []string
-	Method           []string
-	Host             []HostPattern
-	Route            []string
+	Route, VirtualHost []string
+	Host               []HostPattern
+	Path, PathPrefix   []string
+	PathRegex          []*regexp.Regexp // each matches the whole path or nothing
+	Method             []string
+	Headers            []HeaderMatch // all must hold
+	IP                 []netip.Prefix
+	Values             []ValueMatch // all must hold
 }
 
 // HostPattern is a host name, or with Under set, any name under it
@@ -87,9 +135,62 @@ type HostPattern struct {
 	Under bool
 }
 
-// Response is what a refused client gets.
+// HeaderMatch holds when one of the conditions does.
+type HeaderMatch struct {
+	Name string // in lower case; ":authority" for host
+	Any  []Condition
+}
+
+// Condition is what a header's value must be. Exactly one of Present, Exact,
+// Prefix and Regex is set.
+type Condition struct {
+	Not     bool // holds where the rest does not, and for an absent header
+	Present bool
+	Exact   *string
+	Prefix  *string
+	Regex   *regexp.Regexp // matches the whole value or nothing
+}
+
+// ValueMatch holds when the key part's value is one of the texts. An address is
+// compared in full, in its canonical spelling.
+type ValueMatch struct {
+	Part keys.Part
+	Any  []string
+}
+
+// ClientIP says where the client's address is read. With no Header it is Envoy's
+// downstream remote address.
+type ClientIP struct {
+	Header string // in lower case
+	// TrustedHops counts from the right of the header, from 1; 0 where
+	// TrustedProxies say which entries to pass over.
+	TrustedHops    int
+	TrustedProxies []netip.Prefix
+	// IPv4Prefix, 1 to 32, and IPv6Prefix, 1 to 128, are how many bits of an
+	// address tell clients apart in keys. They are in Limits already.
+	IPv4Prefix, IPv6Prefix uint8
+}
+
+// Response is what a refused client gets, and which headers all get.
 type Response struct {
 	Status int // 400 to 599
-	// Body replaces the default JSON body where it is not nil.
-	Body *string
+	// Body replaces the default JSON body where it is not nil. {name}, {rule},
+	// {limit}, {remaining}, {reset} and {retry_after} are filled in.
+	Body        *string
+	ContentType string
+	// Headers are extra headers of a refusal, in lower case, sorted by name.
+	Headers          [][2]string
+	RateLimitHeaders HeaderFamilies
+	// RetryAfterJitter is the most that is added to a refusal's waiting time.
+	RetryAfterJitter time.Duration
 }
+
+// HeaderFamilies are ways to tell clients about limits; any of them together.
+type HeaderFamilies uint8
+
+// The families of headers.
+const (
+	RateLimit  HeaderFamilies = 1 << iota // RateLimit-Limit, -Remaining, -Reset
+	Draft                                 // RateLimit-Policy and RateLimit, as the IETF's draft has them
+	XRateLimit                            // X-RateLimit-Limit, -Remaining, -Reset
+)

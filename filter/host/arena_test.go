@@ -1,21 +1,34 @@
 package host
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// fill does what the host does: it asks for memory and writes into it.
+func fill(a *arena, text string) []byte {
+	a.allocate(len(text))
+	piece := a.piece(len(text))
+	copy(piece, text)
+	return piece
+}
 
 func TestWhatAStreamCallbackGotIsUsedAgainByTheNext(t *testing.T) {
 	a := &arena{chunk: make([]byte, 64)}
 	a.begin(true)
-	first, second := a.allocate(3), a.allocate(8)
-	copy(first, "abc")
-	copy(second, "12345678")
-	if string(first) != "abc" || cap(first) > 8 {
+	first := fill(a, "abc")
+	second := fill(a, "12345678")
+	if string(first) != "abc" || string(second) != "12345678" {
 		t.Error("two pieces overlap")
 	}
-	if large := a.allocate(100); len(large) != 100 {
+	if grown := append(first, 'd'); &grown[0] == &first[0] {
+		t.Error("appending to a piece wrote behind it")
+	}
+	if large := fill(a, strings.Repeat("x", 100)); len(large) != 100 {
 		t.Error("what does not fit the chunk was not allocated")
 	}
 	a.begin(true)
-	if again := a.allocate(3); &again[0] != &first[0] {
+	if again := fill(a, "xyz"); &again[0] != &first[0] {
 		t.Error("a callback did not start at the beginning of the chunk")
 	}
 }
@@ -36,10 +49,9 @@ func TestAStreamCallbackDoesNotAllocate(t *testing.T) {
 func TestWhatAPluginCallbackGotIsItsOwn(t *testing.T) {
 	a := &arena{chunk: make([]byte, 64)}
 	a.begin(false)
-	kept := a.allocate(4)
-	copy(kept, "kept")
+	kept := fill(a, "kept")
 	a.begin(true)
-	copy(a.allocate(64), make([]byte, 64))
+	fill(a, strings.Repeat("x", 64))
 	if string(kept) != "kept" {
 		t.Error("a stream callback overwrote it")
 	}
@@ -47,7 +59,10 @@ func TestWhatAPluginCallbackGotIsItsOwn(t *testing.T) {
 
 func TestNothingHasAnAddressToo(t *testing.T) {
 	a := &arena{}
-	if p := a.allocate(0); p == nil || cap(p) == 0 {
+	if a.allocate(0) == nil {
 		t.Error("the host would get no address")
+	}
+	if a.piece(0) != nil || a.piece(1) != nil {
+		t.Error("there is something in it")
 	}
 }

@@ -27,20 +27,11 @@ func BeginPluginCallback() { memory.begin(false) }
 
 // Allocate serves proxy_on_memory_allocate.
 func Allocate(size uint32) unsafe.Pointer {
-	return unsafe.Pointer(unsafe.SliceData(memory.allocate(int(size))))
+	return memory.allocate(int(size))
 }
 
 // returned is the data that the last call returned.
-func returned() []byte {
-	if result.size == 0 {
-		return nil
-	}
-	data := memory.last
-	if uint32(uintptr(unsafe.Pointer(unsafe.SliceData(data)))) != result.data || uint32(len(data)) < result.size {
-		return nil
-	}
-	return data[:result.size]
-}
+func returned() []byte { return memory.piece(int(result.size)) }
 
 func bytesPointer(b []byte) unsafe.Pointer  { return unsafe.Pointer(unsafe.SliceData(b)) }
 func stringPointer(s string) unsafe.Pointer { return unsafe.Pointer(unsafe.StringData(s)) }
@@ -115,6 +106,11 @@ func ReplaceResponseHeader(name string, value []byte) Status {
 	return Status(abi.ReplaceHeaderMapValue(2, stringPointer(name), uint32(len(name)), bytesPointer(value), uint32(len(value))))
 }
 
+// RemoveResponseHeader removes all values of a response header.
+func RemoveResponseHeader(name string) Status {
+	return Status(abi.RemoveHeaderMapValue(2, stringPointer(name), uint32(len(name))))
+}
+
 // SharedData reads a value of the map that the workers share, and its version
 // for SetSharedData.
 func SharedData(key []byte) (value []byte, cas uint32, status Status) {
@@ -168,6 +164,13 @@ func RecordMetric(id uint32, value uint64) Status { return Status(abi.RecordMetr
 // Log writes a line to Envoy's log.
 func Log(level Level, message string) {
 	abi.Log(uint32(level), stringPointer(message), uint32(len(message)))
+}
+
+// Logs says whether lines of a level go to the log.
+func Logs(level Level) bool {
+	result.word = uint32(Error)
+	abi.GetLogLevel(resultWord())
+	return level >= Level(result.word)
 }
 
 func grpcCall(service, name, method string, metadata, message []byte, timeoutMS uint32) (uint32, Status) {

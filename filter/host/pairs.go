@@ -39,6 +39,18 @@ func (p Pairs) Next() (name, value []byte, rest Pairs, ok bool) {
 	return p.data[:n], p.data[n+1 : n+1+v], rest, true
 }
 
+// Find returns the value of the first pair of a name, and the list behind it. ok
+// is false where there is none.
+func (p Pairs) Find(name string) (value []byte, rest Pairs, ok bool) {
+	for {
+		n, value, rest, ok := p.Next()
+		if !ok || string(n) == name {
+			return value, rest, ok
+		}
+		p = rest
+	}
+}
+
 // AppendPairs appends the serialized form of a list of headers to dst.
 func AppendPairs(dst []byte, headers [][2]string) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(headers)))

@@ -27,6 +27,23 @@ func TestPairsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
+func TestEveryPairOfANameIsFoundInOrder(t *testing.T) {
+	p := ParsePairs(AppendPairs(nil, [][2]string{{"a", "1"}, {"b", "2"}, {"a", ""}, {"A", "3"}, {"a", "4"}}))
+	if value, _, ok := p.Find("b"); string(value) != "2" || !ok {
+		t.Errorf("b is %q, %v", value, ok)
+	}
+	if value, _, ok := p.Find("c"); ok {
+		t.Errorf("c is %q", value)
+	}
+	var found []string
+	for value, rest, ok := p.Find("a"); ok; value, rest, ok = rest.Find("a") {
+		found = append(found, string(value))
+	}
+	if fmt.Sprintf("%q", found) != `["1" "" "4"]` {
+		t.Errorf("a is %q", found)
+	}
+}
+
 func TestReadingPairsDoesNotAllocate(t *testing.T) {
 	serialized := AppendPairs(nil, [][2]string{{":method", "GET"}, {":path", "/"}, {"x-user", "42"}})
 	found := 0

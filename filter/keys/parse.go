@@ -12,14 +12,35 @@ var kinds = []struct {
 	word  string
 	kind  Kind
 	named string // what stands behind the ":", "" for kinds without a name
+	// readName reads what stands there, escapes included, and returns what the
+	// Source has as its Name.
+	readName func(text string) (name string, err error)
 }{
-	{"ip", IP, ""},
-	{"header", Header, "NAME"},
-	{"method", Method, ""},
-	{"path", Path, ""},
-	{"host", Host, ""},
-	{"route", Route, ""},
-	{"const", Const, "TEXT"},
+	{"ip", IP, "", nil},
+	{"header", Header, "NAME", headerName},
+	{"cookie", Cookie, "NAME", cookieName},
+	{"query", Query, "NAME", unescape},
+	{"bearer", Bearer, "", nil},
+	{"metadata", Metadata, "FILTER/a/b", metadataPath},
+	{"metadata_number", MetadataNumber, "FILTER/a/b", metadataPath},
+	{"property", Property, "a/b/c", propertyPath},
+	{"method", Method, "", nil},
+	{"host", Host, "", nil},
+	{"path", Path, "", nil},
+	{"route", Route, "", nil},
+	{"virtual_host", VirtualHost, "", nil},
+	{"rule", Rule, "", nil},
+	{"const", Const, "TEXT", unescape},
+}
+
+// word is how the config spells a kind.
+func (k Kind) word() string {
+	for i := range kinds {
+		if kinds[i].kind == k {
+			return kinds[i].word
+		}
+	}
+	return ""
 }
 
 // Spellings lists how sources can be spelled, for error messages: "ip,
@@ -45,12 +66,14 @@ func (e UnknownKindError) Error() string {
 	return quote(string(e)) + " is no key part: want " + Spellings()
 }
 
-// quote is what an error shows of s: its beginning, escaped, so that it cannot
-// flood or break a log line.
+// longestShown is how many bytes of a text are shown in errors and logs.
+const longestShown = 64
+
+// quote is what is shown of s: its beginning, escaped, so that it cannot flood
+// or break a log line.
 func quote(s string) string {
-	const longest = 64
-	if len(s) > longest {
-		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	if len(s) > longestShown {
+		s = strings.ToValidUTF8(s[:longestShown], "") + "…"
 	}
 	return strconv.Quote(s)
 }
@@ -61,8 +84,8 @@ func quote(s string) string {
 // "~1" and "~2" stand for "~", "/" and "|".
 //
 // The label is what stands before the first "=", if no ":" is ahead of it, and
-// is spelled [a-z0-9_-]+. Without one the label is the first source's name, or
-// its kind where it has none.
+// is spelled [a-z0-9_-]+. Without one the label is that of the first source: the
+// name of its header, cookie or query parameter, for others their kind.
 //
 // The error says what to write instead, without repeating the whole part. It is
 // an UnknownKindError where a source's kind is not known.
@@ -71,21 +94,20 @@ func Parse(part string) (Part, error) {
 	if labelled && !isLabel(label) {
 		return Part{}, errors.New(quote(label) + " is no label: want lower-case letters, digits, _ and - before the =")
 	}
-	var p Part
+	p := Part{Label: label, Labelled: labelled}
 	for _, text := range strings.Split(sources, "|") {
-		source, name, err := parseSource(text)
+		source, err := parseSource(text)
 		if err != nil {
 			return Part{}, err
-		}
-		if label == "" {
-			label = name
 		}
 		p.Sources = append(p.Sources, source)
 	}
 	if len(p.Sources) > maxSources {
 		return Part{}, errors.New("want no more than " + strconv.Itoa(maxSources) + " alternatives")
 	}
-	p.Label = label
+	if !labelled {
+		p.Label = p.Sources[0].label()
+	}
 	return p, nil
 }
 
@@ -104,78 +126,38 @@ func isLabel(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
 }
 
-// parseSource reads one source and returns it with its default label.
-func parseSource(text string) (source Source, label string, err error) {
+func parseSource(text string) (Source, error) {
 	word, name, hasName := strings.Cut(text, ":")
-	for _, k := range kinds {
+	for i := range kinds {
+		k := &kinds[i]
 		if k.word != word {
 			continue
 		}
 		if k.named == "" {
 			if hasName {
-				return Source{}, "", errors.New(quote(word) + " has no name: want " + word + " alone")
+				return Source{}, errors.New(quote(word) + " has no name: want " + word + " alone")
 			}
-			return Source{Kind: k.kind}, word, nil
-		}
-		name, err := unescape(name)
-		if err != nil {
-			return Source{}, "", err
+			return Source{Kind: k.kind}, nil
 		}
 		if name == "" {
-			return Source{}, "", errors.New(quote(word) + " needs a name: want " + word + ":" + k.named)
+			return Source{}, errors.New(quote(word) + " needs a name: want " + word + ":" + k.named)
 		}
-		if k.kind == Header {
-			return headerSource(name)
+		name, err := k.readName(name)
+		if err != nil {
+			return Source{}, err
 		}
-		return Source{Kind: k.kind, Name: name}, word, nil
+		return Source{Kind: k.kind, Name: name}, nil
 	}
-	return Source{}, "", UnknownKindError(word)
+	return Source{}, UnknownKindError(word)
 }
 
-// headerSource is the source for a header's name. Envoy has the Host header as
-// :authority, in every version of HTTP.
-func headerSource(name string) (source Source, label string, err error) {
-	if !isToken(name) {
-		return Source{}, "", errors.New(quote(name) + " is no header's name: want letters, digits and -, or the parts method, path and host for what HTTP/2 spells with a colon")
+// label is what a source is called where the config does not say.
+func (s *Source) label() string {
+	switch {
+	case s.Kind == Header && s.Name == authority:
+		return "host"
+	case s.Kind == Header, s.Kind == Cookie, s.Kind == Query:
+		return s.Name
 	}
-	name = strings.ToLower(name)
-	if name == "host" {
-		return Source{Kind: Header, Name: ":authority"}, name, nil
-	}
-	return Source{Kind: Header, Name: name}, name, nil
-}
-
-// isToken says whether s is what RFC 9110, 5.6.2 calls a token, as names of
-// headers are.
-func isToken(s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
-
-// unescape replaces the escapes in a name. They are those of JSON Pointer (RFC
-// 6901) and one more.
-func unescape(s string) (string, error) {
-	if !strings.Contains(s, "~") {
-		return s, nil
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '~' {
-			b.WriteByte(s[i])
-			continue
-		}
-		i++
-		if i == len(s) || s[i] < '0' || s[i] > '2' {
-			return "", errors.New("a ~ stands alone: want ~0 for ~, ~1 for / or ~2 for |")
-		}
-		b.WriteByte("~/|"[s[i]-'0'])
-	}
-	return b.String(), nil
+	return s.Kind.word()
 }

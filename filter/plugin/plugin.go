@@ -27,8 +27,14 @@ type Plugin struct {
 	config  *config.Config
 	policy  *policy.Policy
 	table   *table.Table // nil until the first request
+	routes  *routes      // nil where routes have no say
 	request request
 	metrics metrics
+
+	text  []byte // scratch for filter state
+	now   int64  // the last reading of the monotonic clock
+	asked int64  // when the log's level was asked for
+	logs  bool   // whether debug lines are logged, as of then
 }
 
 // OnPluginStart compiles the config and does nothing else. It also runs on the
@@ -40,24 +46,28 @@ func (p *Plugin) OnPluginStart(int) types.OnPluginStartStatus {
 		host.Log(host.Error, "sluice: the plugin's configuration could not be read: "+err.Error())
 		return types.OnPluginStartStatusFailed
 	}
-	p.config, err = config.Parse(document)
+	c, err := config.Parse(document)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			host.Log(host.Error, "sluice: config: "+line)
 		}
 		return types.OnPluginStartStatusFailed
 	}
-	if p.config.Namespace == nil {
+	if c.Namespace == nil {
 		name, err := proxywasm.GetProperty([]string{"plugin_name"})
 		if err != nil {
 			host.Log(host.Error, "sluice: the plugin's name could not be read: "+err.Error())
 			return types.OnPluginStartStatusFailed
 		}
 		namespace := string(name)
-		p.config.Namespace = &namespace
+		c.Namespace = &namespace
 	}
-	p.policy, p.table = policy.New(p.config), nil
-	p.request.allHeaders = p.policy.AllHeaders
+	// Nothing has changed so far: a config that is refused leaves the old one.
+	p.config, p.policy, p.table, p.routes, p.metrics = c, policy.New(c), nil, nil, metrics{}
+	if c.RouteMetadata {
+		p.routes = newRoutes()
+	}
+	p.request = request{clientIP: c.ClientIP}
 	return types.OnPluginStartStatusOK
 }
 
@@ -95,15 +105,12 @@ func (*sharedData) Set(key, value []byte, version uint32) (stored, ok bool) {
 	return status == host.OK, status == host.OK || status == host.CASMismatch
 }
 
-// Now implements policy.Host.
-func (p *Plugin) Now(wall bool) (t algorithms.Time, ok bool) {
+// time reads the monotonic clock, and the wall clock if asked to. ok is false
+// where there is none.
+func (p *Plugin) time(wall bool) (t algorithms.Time, ok bool) {
 	if t.Mono, ok = host.Monotonic(); ok && wall {
 		t.Wall, ok = host.Wall()
 	}
+	p.now = t.Mono
 	return t, ok
-}
-
-// Undecided implements policy.Host.
-func (p *Plugin) Undecided(l *policy.Limit) {
-	p.metrics.add("sluice.limit."+l.Name+".errors", 1)
 }

@@ -17,20 +17,54 @@ import (
 type emulated struct {
 	*testing.T
 	proxytest.HostEmulator
-	vm *VM
+	vm     *VM
+	config []byte // what the emulator hands over
+	now    time.Duration
+	// attributes are what Envoy knows of every request, state is what filters say
+	// of the one that was sent last, by path with zero bytes between the steps. The
+	// emulator itself does not tell them apart.
+	attributes, state map[string]string
 }
 
 func emulate(t *testing.T, config, address string) *emulated {
 	t.Helper()
-	host.Clocks = func() (mono, wall int64) { return int64(time.Hour), int64(time.Hour) }
-	vm := New()
+	e := &emulated{
+		T: t, vm: New(), config: make([]byte, 64<<10), now: time.Hour,
+		attributes: map[string]string{"source\x00address": address}, state: map[string]string{},
+	}
+	e.configure(config)
+	host.Clocks = func() (mono, wall int64) { return int64(e.now), int64(e.now) }
+	host.Stub.Property = func(path string) ([]byte, host.Status) {
+		for _, properties := range []map[string]string{e.state, e.attributes} {
+			if value, ok := properties[path]; ok {
+				return []byte(value), host.OK
+			}
+		}
+		return nil, host.NotFound
+	}
+	host.Stub.SetProperty = func(path string, value []byte) host.Status {
+		e.state[path] = string(value)
+		return host.OK
+	}
 	emulator, reset := proxytest.NewHostEmulator(proxytest.NewEmulatorOption().
-		WithVMContext(vm).
-		WithPluginConfiguration([]byte(config)).
-		WithProperty([]string{"plugin_name"}, []byte("test")).
-		WithProperty([]string{"source", "address"}, []byte(address)))
-	t.Cleanup(reset)
-	return &emulated{t, emulator, vm}
+		WithVMContext(e.vm).
+		WithPluginConfiguration(e.config).
+		WithProperty([]string{"plugin_name"}, []byte("test")))
+	e.HostEmulator = emulator
+	t.Cleanup(func() {
+		reset()
+		host.Stub, host.Verbose = host.Stubs{}, false
+	})
+	return e
+}
+
+// configure makes a document the plugin's configuration from its next start on.
+// The emulator takes only one, but does not copy it; spaces behind a document mean
+// nothing.
+func (e *emulated) configure(document string) {
+	for i := copy(e.config, document); i < len(e.config); i++ {
+		e.config[i] = ' '
+	}
 }
 
 func started(t *testing.T, config string) *emulated {
@@ -44,9 +78,33 @@ func started(t *testing.T, config string) *emulated {
 
 // request sends a request's headers and returns its stream.
 func (e *emulated) request(headers ...[2]string) (stream uint32, action types.Action) {
+	e.state = map[string]string{}
 	stream = e.InitializeHttpContext()
-	headers = append([][2]string{{":method", "GET"}, {":path", "/"}, {":authority", "example.com"}}, headers...)
-	return stream, e.CallOnRequestHeaders(stream, headers, true)
+	return stream, e.CallOnRequestHeaders(stream, withPseudoHeaders(headers), true)
+}
+
+// withPseudoHeaders puts those that every request has ahead of others, but for
+// those that are among the others.
+func withPseudoHeaders(headers [][2]string) [][2]string {
+	var all [][2]string
+	for _, h := range [][2]string{{":method", "GET"}, {":path", "/"}, {":authority", "example.com"}} {
+		if values(headers, h[0]) == nil {
+			all = append(all, h)
+		}
+	}
+	return append(all, headers...)
+}
+
+// path sends a request for a path, and returns whether it went on.
+func (e *emulated) path(path string) bool {
+	_, action := e.request([2]string{":path", path})
+	return action == types.ActionContinue
+}
+
+// counted is what a counter says, 0 where there is none.
+func (e *emulated) counted(name string) uint64 {
+	n, _ := e.GetCounterMetric(name)
+	return n
 }
 
 // response sends the upstream's headers and returns what the client gets.

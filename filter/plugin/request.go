@@ -4,25 +4,33 @@ import (
 	"bytes"
 	"net/netip"
 
+	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/normal"
 )
 
-// request reads what rules and keys ask for, each thing at most once. It is
-// good for one stream callback and is used again for the next.
+// request reads what rules and keys ask for, what costs a hostcall at most once.
+// It is good for one stream callback and is used again for the next. It
+// implements keys.Request.
 type request struct {
-	allHeaders bool // read them together where any is needed
+	clientIP   config.ClientIP // how the client's address is found
+	allHeaders bool            // read them together where any is needed
+	rule       string          // the name of the rule that matched
 
-	headers host.Pairs
-	address netip.Addr
-	method  []byte
-	path    []byte
-	host    []byte
-	route   []byte
-	known   attribute // what has been read
+	headers     host.Pairs
+	address     netip.Addr
+	method      []byte
+	path        []byte
+	host        []byte
+	route       []byte
+	virtualHost []byte
+	metadata    []byte // all of the stream's, serialized
+	properties  []property
+	known       attribute // what has been read
 
-	// Kept from request to request, so that normalising does not allocate.
-	pathBuffer, hostBuffer, joinBuffer []byte
+	// Kept from request to request, so that reading does not allocate. What is
+	// made of several pieces lies in text, one behind the other.
+	pathBuffer, hostBuffer, text []byte
 }
 
 type attribute uint8
@@ -34,11 +42,21 @@ const (
 	path
 	authority
 	route
+	virtualHost
+	streamMetadata
 )
 
+// property is an attribute of Envoy's that has been read.
+type property struct {
+	path  string
+	value []byte
+}
+
 // begin forgets the previous request.
-func (r *request) begin() {
-	r.known, r.joinBuffer = 0, r.joinBuffer[:0]
+func (r *request) begin(allHeaders bool) {
+	r.allHeaders = allHeaders
+	r.known, r.rule = 0, ""
+	r.properties, r.text = r.properties[:0], r.text[:0]
 }
 
 // first says whether a is asked for the first time.
@@ -48,95 +66,37 @@ func (r *request) first(a attribute) bool {
 	return !seen
 }
 
-// Address implements keys.Request: the downstream remote address as Envoy has
-// worked it out.
-func (r *request) Address() (netip.Addr, bool) {
-	if r.first(address) {
-		value, _ := host.Property("source\x00address")
-		r.address = parseAddress(value)
-	}
-	return r.address, r.address.IsValid()
-}
-
-// parseAddress reads "192.0.2.1:80", "[2001:db8::1]:80" or either without a
-// port. What is no address, such as the path of a socket, is the zero Addr.
-func parseAddress(text []byte) netip.Addr {
-	if address, rest, ok := parseIPv4(text); ok && (len(rest) == 0 || rest[0] == ':') {
-		return address
-	}
-	if len(text) > 0 && text[0] == '[' {
-		end := bytes.IndexByte(text, ']')
-		if end < 0 {
-			return netip.Addr{}
-		}
-		text = text[1:end]
-	}
-	parsed, err := netip.ParseAddr(string(text))
-	if err != nil {
-		return netip.Addr{}
-	}
-	return parsed.Unmap().WithZone("")
-}
-
-// parseIPv4 reads four decimal numbers at the beginning of text. Almost every
-// address is of this form, and netip.ParseAddr takes seven times as long for it
-// in WebAssembly (BenchmarkParseAddress).
-func parseIPv4(text []byte) (address netip.Addr, rest []byte, ok bool) {
-	var octets [4]byte
-	at := 0
-	for i := range octets {
-		if i > 0 {
-			if at == len(text) || text[at] != '.' {
-				return address, nil, false
-			}
-			at++
-		}
-		n, start := 0, at
-		for at < len(text) && text[at]-'0' <= 9 && at-start < 4 {
-			n = n*10 + int(text[at]-'0')
-			at++
-		}
-		if at == start || n > 255 || at-start > 1 && text[start] == '0' {
-			return address, nil, false
-		}
-		octets[i] = byte(n)
-	}
-	return netip.AddrFrom4(octets), text[at:], true
-}
-
-// Header implements keys.Request.
-func (r *request) Header(name string) []byte {
-	if !r.allHeaders {
-		value, _ := host.RequestHeader(name)
-		return value
-	}
+// list is all headers.
+func (r *request) list() host.Pairs {
 	if r.first(headers) {
 		r.headers, _ = host.RequestHeaders()
 	}
-	var found []byte
-	many := false
-	for rest := r.headers; ; {
-		n, v, next, ok := rest.Next()
-		if !ok {
-			return found
-		}
-		rest = next
-		switch {
-		case string(n) != name:
-		case found == nil:
-			found = v
-		case !many:
-			many = true
-			start := len(r.joinBuffer)
-			r.joinBuffer = append(append(append(r.joinBuffer, found...), ','), v...)
-			found = r.joinBuffer[start:]
-		default:
-			// found is the end of the buffer.
-			start := len(r.joinBuffer) - len(found)
-			r.joinBuffer = append(append(r.joinBuffer, ','), v...)
-			found = r.joinBuffer[start:]
-		}
+	return r.headers
+}
+
+// Header implements keys.Request. Where headers are not read together it sees
+// the first value only.
+func (r *request) Header(name string) []byte {
+	if !r.allHeaders && r.known&headers == 0 {
+		value, _ := host.RequestHeader(name)
+		return value
 	}
+	return r.joined(name)
+}
+
+// joined returns all values of a header, joined by ",".
+func (r *request) joined(name string) []byte {
+	found, rest, _ := r.list().Find(name)
+	value, rest, more := rest.Find(name)
+	if !more {
+		return found
+	}
+	start := len(r.text)
+	r.text = append(r.text, found...)
+	for ; more; value, rest, more = rest.Find(name) {
+		r.text = append(append(r.text, ','), value...)
+	}
+	return r.text[start:]
 }
 
 // Method implements keys.Request.
@@ -176,7 +136,26 @@ func (r *request) Route() []byte {
 	return r.route
 }
 
-// isGRPC says whether Envoy will answer the request in gRPC's terms.
+// VirtualHost implements keys.Request.
+func (r *request) VirtualHost() []byte {
+	if r.first(virtualHost) {
+		r.virtualHost, _ = host.Property("xds\x00virtual_host_name")
+	}
+	return r.virtualHost
+}
+
+// Rule implements keys.Request.
+func (r *request) Rule() []byte {
+	start := len(r.text)
+	r.text = append(r.text, r.rule...)
+	return r.text[start:]
+}
+
+// isGRPC says whether Envoy will answer the request in gRPC's terms: its
+// content-type is application/grpc, or that with a "+" and more behind it, in
+// lower case and without parameters. Envoy looks when the request arrives. Where
+// an earlier filter has changed the content-type since, this is not what Envoy
+// goes by.
 func (r *request) isGRPC() bool {
 	const grpc = "application/grpc"
 	contentType := r.Header("content-type")

@@ -1,17 +1,25 @@
 package plugin
 
+import "github.com/sluice-proxy/sluice/filter/config"
+
 // stream is what is kept of a request between its headers and its response's.
 type stream struct {
 	id     uint32
 	plugin *Plugin // nil in a slot that is free
 
-	// decided is set where the response is to carry headers about the limit.
-	decided   bool
-	refused   bool  // by this filter: the response is its own
+	// told is set where the response is to carry headers about the limit.
+	told     bool
+	refusal  bool // by this filter: the response is its own
+	inner    bool // another instance has decided before this one
+	families config.HeaderFamilies
+
 	retry     int64 // of a refusal: whole seconds, 0 if no waiting helps
 	limit     int64 // units
 	remaining int64 // whole units
 	reset     int64 // whole seconds
+
+	policy, draft []byte // the values of the headers of config.Draft
+	sentence      string // of a refusal: its plain sentence
 }
 
 // streamSlots is a power of two.
@@ -31,7 +39,7 @@ func (t *streamTable) create(id uint32, p *Plugin) {
 		slot = &stream{}
 		t.overflow[id] = slot
 	}
-	slot.id, slot.plugin, slot.decided = id, p, false
+	slot.id, slot.plugin, slot.told = id, p, false
 }
 
 // find returns nil for an id that is not a stream's.

@@ -4,11 +4,16 @@ package plugin
 
 import "github.com/sluice-proxy/sluice/filter/host"
 
-// testTrap kills the VM where a request asks for it, in the way that recover
-// cannot help: the test of what Envoy does then needs a VM that dies.
+// testTrap fails where a request's or a response's header asks for it: with a
+// panic, or with a recursion that recover cannot help and that kills the VM.
 func testTrap() {
-	if value, status := host.RequestHeader("x-sluice-trap"); status == host.OK && string(value) == "recursion" {
+	const header = "x-sluice-trap"
+	value, _ := host.RequestHeader(header)
+	switch {
+	case string(value) == "recursion":
 		recurse(0)
+	case string(value) == "panic", host.HasResponseHeader(header):
+		panic("asked for by " + header)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/keys"
 	"github.com/sluice-proxy/sluice/filter/table"
 	"github.com/sluice-proxy/sluice/filter/table/tabletest"
 )
@@ -26,7 +28,10 @@ func (s *onePage) Set(_, value []byte, _ uint32) (stored, ok bool) {
 }
 
 // plain is a request of which nothing is computed.
-type plain struct{ address netip.Addr }
+type plain struct {
+	keys.Request
+	address netip.Addr
+}
 
 func (r *plain) Address() (netip.Addr, bool) { return r.address, true }
 func (r *plain) Header(string) []byte        { return nil }
@@ -50,8 +55,8 @@ func decider(tb testing.TB) func() Outcome {
 	}
 	p := New(c)
 	p.Attach(opened)
-	r, h := &plain{netip.MustParseAddr("192.0.2.1")}, &bench{}
-	return func() Outcome { return p.Decide(p.Match(r), r, h) }
+	r := &plain{address: netip.MustParseAddr("192.0.2.1")}
+	return func() Outcome { return p.Decide(p.Prepare(p.Match(r), r), algorithms.Time{Mono: 1}, true) }
 }
 
 func TestDecidingDoesNotAllocate(t *testing.T) {
@@ -135,14 +140,14 @@ func TestNoRuleKeyOrAlgorithmMakesADecisionAllocate(t *testing.T) {
 		t.Fatal("the table did not open")
 	}
 	p.Attach(opened)
-	r, h := &full{plain{netip.MustParseAddr("2001:db8::1")}}, &bench{}
+	r := &full{plain{address: netip.MustParseAddr("2001:db8::1")}}
 	// The limit called request has 50, and a run to warm up goes ahead of each.
 	for _, c := range []struct {
 		runs int
 		want Verdict
 	}{{40, Admitted}, {8, Admitted}, {100, Refused}} {
 		if n := testing.AllocsPerRun(c.runs, func() {
-			if o := p.Decide(p.Match(r), r, h); o.Verdict != c.want {
+			if o := p.Decide(p.Prepare(p.Match(r), r), algorithms.Time{Mono: 1}, true); o.Verdict != c.want {
 				t.Fatalf("got %v, want %v", o.Verdict, c.want)
 			}
 		}); n != 0 {

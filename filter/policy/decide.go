@@ -3,25 +3,19 @@ package policy
 import (
 	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/field"
 	"github.com/sluice-proxy/sluice/filter/keys"
+	"github.com/sluice-proxy/sluice/filter/response"
 	"github.com/sluice-proxy/sluice/filter/table"
 )
-
-// Host is what a decision needs of the world besides the request.
-type Host interface {
-	// Now reads the monotonic clock, and the wall clock if asked to. ok is false
-	// where there is none.
-	Now(wall bool) (t algorithms.Time, ok bool)
-	// Undecided is told of each limit that could not be decided.
-	Undecided(*Limit)
-}
 
 // Verdict is what becomes of a request.
 type Verdict int
 
 // The verdicts.
 const (
-	// Unlimited: no limit applied; the response is none of the filter's business.
+	// Unlimited: no limit that may refuse applied; the response is none of the
+	// filter's business.
 	Unlimited Verdict = iota
 	// Admitted: every limit admitted the request and has its cost.
 	Admitted
@@ -33,125 +27,166 @@ const (
 	Undecided
 )
 
-// Outcome is a verdict and what the response reports.
+// Outcome is a verdict and what the response reports. It is good until the
+// policy decides again.
 type Outcome struct {
 	Verdict Verdict
 	// Limit is the one that is reported; nil where the request is Unlimited.
 	Limit *Limit
-	// Decision is that limit's, if the request was Admitted or Refused, else
-	// nil. It is good until the policy decides again.
-	Decision *algorithms.Decision
+	// Reported is that limit's ruling, if the request was Admitted or Refused,
+	// else nil.
+	Reported *Ruling
+	// Rulings are those of all limits that apply, as far as they were asked.
+	Rulings []Ruling
 }
 
-// taking is one limit's part in a decision that is being made.
-type taking struct {
-	use
-	bucket   table.Bucket
-	record   table.Record
-	now      algorithms.Time // of the decision
-	next     algorithms.State
-	decision algorithms.Decision
-	changed  bool // next differs from what is stored
-	skipped  bool // the limit does not apply, or could not be decided
+// Ruling is one limit's part in a decision.
+type Ruling struct {
+	Limit    *Limit
+	Decision algorithms.Decision
+	// Shadow is set where the limit does not refuse this client.
+	Shadow bool
+	// Missing is set where the request lacks what the key requires.
+	Missing bool
+	// Failed is set where the limit could not be decided.
+	Failed bool
+
+	numbers *numbers
+	cost    int64
+	bucket  table.Bucket
+	record  table.Record
+	now     algorithms.Time  // of the decision
+	next    algorithms.State // what the decision makes of the bucket
+	taken   bool             // the cost has been taken
 }
 
-// Decide decides about a request under a rule, all limits as one: either each
-// is charged, or none stays charged.
-func (p *Policy) Decide(rule *Rule, r keys.Request, h Host) Outcome {
-	takings, outcome := p.prepare(rule, r)
-	if len(takings) == 0 {
-		return outcome
-	}
-	now, ok := h.Now(rule.usesWall)
-	for i := range takings {
-		t := &takings[i]
-		if !ok || !p.look(t, now) {
-			if !p.skip(t, h) {
-				return Outcome{Verdict: Undecided, Limit: t.limit}
-			}
-		}
-	}
-	if refusal := worst(takings); refusal != nil {
-		return outcomeOf(Refused, refusal)
-	}
-	for i := range takings {
-		t := &takings[i]
-		switch {
-		case t.skipped || !t.changed:
-			continue
-		case !p.take(t, now):
-			if !p.skip(t, h) {
-				p.giveBack(takings[:i], now, h)
-				return Outcome{Verdict: Undecided, Limit: t.limit}
-			}
-		case !t.decision.Allowed:
-			p.giveBack(takings[:i], now, h)
-			return outcomeOf(Refused, t)
-		}
-	}
-	if tightest := tightest(takings); tightest != nil {
-		return outcomeOf(Admitted, tightest)
-	}
-	return Outcome{}
+// Refuses says whether the limit refuses the request, or would if it were
+// enforced.
+func (g *Ruling) Refuses() bool { return !g.Failed && !g.Decision.Allowed }
+
+// Share is what is left of the limit, as clients are told of it.
+func (g *Ruling) Share() response.Share {
+	_, window := g.numbers.limiter.Quota()
+	return response.NewShare(g.Limit.Name, &g.Decision, window)
 }
 
-// prepare finds the bucket of every limit that applies. Where none does, or a
-// key that is required is missing, there is nothing to decide.
-func (p *Policy) prepare(rule *Rule, r keys.Request) ([]taking, Outcome) {
+// Prepare finds the bucket of every limit that applies to a request under a
+// rule. Where there is none, there is nothing to decide.
+//
+// It is not inlined, and neither is Decide: the compiler inlines nothing into a
+// function that has become large, and what they call is small and many.
+//
+//go:noinline
+func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 	n := 0
 	for i := range rule.uses {
 		u := &rule.uses[i]
+		numbers := u.limit.numbersFor(r)
+		if numbers.limiter == nil {
+			continue
+		}
 		key, complete := u.limit.appendKey(p.key[:0], r)
 		p.key = key
-		if !complete && u.limit.missing == config.MissingDeny {
-			return nil, Outcome{Verdict: MissingKey, Limit: u.limit}
-		}
 		if !complete && u.limit.missing == config.MissingSkip {
 			continue
 		}
-		t := &p.takings[n]
-		t.limit, t.cost, t.skipped = u.limit, u.cost, false
-		t.bucket = p.table.Bucket(u.limit.seed, key)
+		g := &p.rulings[n]
+		g.Limit, g.numbers, g.taken = u.limit, numbers, false
+		g.Shadow = !u.limit.enforcedFor(key)
+		g.Missing = !complete && u.limit.missing == config.MissingDeny
+		if g.Missing {
+			g.Decision = algorithms.Decision{Never: true}
+		}
+		g.cost = u.costOf(r)
+		g.bucket = p.table.Bucket(numbers.seed, key)
 		n++
 	}
-	return p.takings[:n], Outcome{}
+	return p.rulings[:n]
 }
 
-func (l *Limit) appendKey(key []byte, r keys.Request) (extended []byte, complete bool) {
-	complete = true
-	for i := range l.key {
-		var present bool
-		key, present = l.key[i].Append(key, r)
-		complete = complete && present
+// Decide decides about a request that Prepare has prepared, all limits as one:
+// either each is charged, or none stays charged. Limits in shadow are charged if
+// the request is admitted and they themselves would admit it. ok is false where
+// there is no telling what time it is: nothing can be decided then.
+//
+//go:noinline
+func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+	refused := false
+	for i := range rulings {
+		g := &rulings[i]
+		g.Failed = !g.Missing && (!ok || !p.look(g, now))
+		switch {
+		case g.Missing && !g.Shadow:
+			return Outcome{Verdict: MissingKey, Limit: g.Limit, Rulings: rulings[:i+1]}
+		case g.Failed && p.denies(g):
+			return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings[:i+1]}
+		case !g.Shadow && g.Refuses():
+			refused = true
+		}
 	}
-	return key, complete
+	if refused {
+		return p.refusal(rulings)
+	}
+	for i := range rulings {
+		g := &rulings[i]
+		if g.Refuses() || g.Failed {
+			continue
+		}
+		g.Failed = !p.take(g, now)
+		switch {
+		case g.Failed && p.denies(g):
+			p.giveBack(rulings[:i], now)
+			return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings}
+		case !g.Shadow && g.Refuses():
+			p.giveBack(rulings[:i], now)
+			return p.refusal(rulings)
+		}
+	}
+	if tightest := tightest(rulings); tightest != nil {
+		return Outcome{Verdict: Admitted, Limit: tightest.Limit, Reported: tightest, Rulings: rulings}
+	}
+	return Outcome{Rulings: rulings}
+}
+
+// costOf returns how many units a request takes.
+func (u *use) costOf(r keys.Request) int64 {
+	cost := u.cost.Units
+	if u.cost.Header != "" {
+		if said, ok := field.Whole(r.Header(u.cost.Header)); ok {
+			cost = min(said, u.cost.Max)
+		}
+	}
+	return max(cost, u.least)
 }
 
 // look reads a bucket and decides about it, without writing. It returns false
 // where the store failed.
-func (p *Policy) look(t *taking, now algorithms.Time) bool {
-	if !p.table.Read(t.bucket, &t.record) {
+func (p *Policy) look(g *Ruling, now algorithms.Time) bool {
+	if !p.table.Read(g.bucket, &g.record) {
 		return false
 	}
-	t.now = notBefore(now, t.record.Written)
-	t.next, t.decision = t.limit.limiter.Decide(t.record.State, t.now, t.cost)
-	t.changed = t.decision.Allowed && t.cost > 0
+	g.now = notBefore(now, g.record.Written)
+	g.next, g.Decision = g.numbers.limiter.Decide(g.record.State, g.now, g.cost)
 	return true
 }
 
 // take writes what look decided, and decides again for as long as others write
 // in between. It returns false where the store failed.
-func (p *Policy) take(t *taking, now algorithms.Time) bool {
+func (p *Policy) take(g *Ruling, now algorithms.Time) bool {
+	if g.cost == 0 {
+		return true
+	}
 	for range table.MaxRetries {
-		if !t.changed {
-			return true
-		}
-		stored, ok := p.table.Write(t.bucket, &t.record, &t.next, &t.decision, t.now.Mono)
+		stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &g.Decision, g.now.Mono)
 		if stored || !ok {
+			g.taken = stored
 			return ok
 		}
-		if !p.look(t, now) {
+		if !p.look(g, now) {
 			return false
+		}
+		if !g.Decision.Allowed {
+			return true
 		}
 	}
 	return false
@@ -168,42 +203,39 @@ func notBefore(t algorithms.Time, written int64) algorithms.Time {
 	return t
 }
 
-// giveBack undoes takings that have been written.
-func (p *Policy) giveBack(takings []taking, now algorithms.Time, h Host) {
-	for i := range takings {
-		t := &takings[i]
-		if t.changed && !t.skipped && !p.giveBackOne(t, now) {
-			h.Undecided(t.limit)
+// giveBack undoes what was taken. What cannot be given back is a failure of
+// that limit.
+func (p *Policy) giveBack(rulings []Ruling, now algorithms.Time) {
+	for i := range rulings {
+		g := &rulings[i]
+		if g.taken {
+			g.Failed = !p.giveBackOne(g, now)
 		}
 	}
 }
 
-func (p *Policy) giveBackOne(t *taking, now algorithms.Time) bool {
-	limiter := t.limit.limiter
+func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
+	limiter := g.numbers.limiter
 	for range table.MaxRetries {
-		if !p.table.Read(t.bucket, &t.record) {
+		if !p.table.Read(g.bucket, &g.record) {
 			return false
 		}
-		now := notBefore(now, t.record.Written)
-		next := limiter.GiveBack(t.record.State, now, t.cost, t.decision.Window)
-		if next == t.record.State {
+		now := notBefore(now, g.record.Written)
+		next := limiter.GiveBack(g.record.State, now, g.cost, g.Decision.Window)
+		if next == g.record.State {
 			return true
 		}
 		_, rest := limiter.Decide(next, now, 0)
-		if stored, ok := p.table.Write(t.bucket, &t.record, &next, &rest, now.Mono); stored || !ok {
+		if stored, ok := p.table.Write(g.bucket, &g.record, &next, &rest, now.Mono); stored || !ok {
+			g.record.State = next
 			return ok
 		}
 	}
 	return false
 }
 
-// skip leaves out a limit that could not be decided, if the failure policy
-// says so.
-func (p *Policy) skip(t *taking, h Host) bool {
-	h.Undecided(t.limit)
-	t.skipped = true
-	return p.failure == config.Allow
-}
+// denies says whether a limit that could not be decided ends the request.
+func (p *Policy) denies(g *Ruling) bool { return p.failure == config.Deny && !g.Shadow }
 
 // Failed is the outcome of a request about which nothing could be decided.
 func (p *Policy) Failed() Outcome {
@@ -213,39 +245,40 @@ func (p *Policy) Failed() Outcome {
 	return Outcome{}
 }
 
-// worst returns the refusal to report: one that can never be admitted, else the
-// one that lasts longest; nil if no limit refuses.
-func worst(takings []taking) *taking {
-	var found *taking
-	for i := range takings {
-		t := &takings[i]
-		if t.skipped || t.decision.Allowed {
+// refusal reports the limit that can never admit the request, else the one that
+// refuses longest. What the others have left is told as nothing was taken.
+func (p *Policy) refusal(rulings []Ruling) Outcome {
+	var found *Ruling
+	for i := range rulings {
+		g := &rulings[i]
+		if !g.Failed && !g.Refuses() {
+			_, g.Decision = g.numbers.limiter.Decide(g.record.State, g.now, 0)
 			continue
 		}
-		if found == nil || t.decision.Never && !found.decision.Never ||
-			t.decision.Never == found.decision.Never && t.decision.RetryAfter > found.decision.RetryAfter {
-			found = t
+		if g.Shadow || !g.Refuses() {
+			continue
+		}
+		if d := &g.Decision; found == nil || d.Never && !found.Decision.Never ||
+			d.Never == found.Decision.Never && d.RetryAfter > found.Decision.RetryAfter {
+			found = g
 		}
 	}
-	return found
+	return Outcome{Verdict: Refused, Limit: found.Limit, Reported: found, Rulings: rulings}
 }
 
-// tightest returns the limit of which the smallest share remains.
-func tightest(takings []taking) *taking {
-	var found *taking
-	for i := range takings {
-		t := &takings[i]
-		if t.skipped {
+// tightest returns the enforced limit of which the smallest share remains, or
+// nil.
+func tightest(rulings []Ruling) *Ruling {
+	var found *Ruling
+	for i := range rulings {
+		g := &rulings[i]
+		if g.Shadow || g.Failed {
 			continue
 		}
 		// Both products are below 2^60.
-		if found == nil || t.decision.Remaining*found.decision.Limit < found.decision.Remaining*t.decision.Limit {
-			found = t
+		if found == nil || g.Decision.Remaining*found.Decision.Limit < found.Decision.Remaining*g.Decision.Limit {
+			found = g
 		}
 	}
 	return found
-}
-
-func outcomeOf(v Verdict, t *taking) Outcome {
-	return Outcome{Verdict: v, Limit: t.limit, Decision: &t.decision}
 }

@@ -1,28 +1,47 @@
 package policy
 
 import (
+	"net/netip"
+	"regexp"
+
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
 )
 
-// Match returns the first rule that matches a request, or the one of no limits
-// but those that apply always.
-func (p *Policy) Match(r keys.Request) *Rule {
-	for _, rule := range p.rules {
-		if holds(&rule.match, r) {
-			return rule
-		}
-	}
-	return p.fallback
+// longSubject is how many bytes of a subject a regex is run on. What is longer
+// is decided by where the regex stands, so that length frees nobody.
+const longSubject = 2048
+
+// match is a config's match, ready to be asked.
+type match struct {
+	*config.Match
+	// always is set where the match has no fields, as most of last rules have.
+	always bool
+	// long is what a regex says of a subject that is too long to be looked at.
+	long bool
+	// text is scratch for the text of an address.
+	text [64]byte
 }
 
-// holds reads nothing of the request that the match does not ask for.
-func holds(m *config.Match, r keys.Request) bool {
-	return (len(m.Method) == 0 || equalsAny(m.Method, r.Method())) &&
-		(len(m.Path) == 0 || equalsAny(m.Path, r.Path())) &&
-		(len(m.PathPrefix) == 0 || hasAnyPrefix(m.PathPrefix, r.Path())) &&
-		(len(m.Host) == 0 || isAnyHost(m.Host, r.Host())) &&
-		(len(m.Route) == 0 || equalsAny(m.Route, r.Route()))
+func newMatch(m *config.Match, long bool) match {
+	return match{Match: m, long: long, always: len(m.Route)+len(m.VirtualHost)+len(m.Host)+len(m.Path)+len(m.PathPrefix)+
+		len(m.PathRegex)+len(m.Method)+len(m.Headers)+len(m.IP)+len(m.Values) == 0}
+}
+
+// holds reads nothing of the request that the match does not ask for, and what
+// is cheap first.
+func (m *match) holds(r keys.Request) bool {
+	return m.always ||
+		(len(m.Method) == 0 || equalsAny(m.Method, r.Method())) &&
+			(len(m.Path) == 0 || equalsAny(m.Path, r.Path())) &&
+			(len(m.PathPrefix) == 0 || hasAnyPrefix(m.PathPrefix, r.Path())) &&
+			(len(m.Host) == 0 || isAnyHost(m.Host, r.Host())) &&
+			(len(m.Headers) == 0 || m.headersHold(r)) &&
+			(len(m.IP) == 0 || isInAny(m.IP, r)) &&
+			(len(m.Route) == 0 || equalsAny(m.Route, r.Route())) &&
+			(len(m.VirtualHost) == 0 || equalsAny(m.VirtualHost, r.VirtualHost())) &&
+			(len(m.Values) == 0 || m.valuesHold(r)) &&
+			(len(m.PathRegex) == 0 || m.pathRegexHolds(r))
 }
 
 func equalsAny(want []string, got []byte) bool {
@@ -61,4 +80,82 @@ func isAnyHost(want []config.HostPattern, host []byte) bool {
 func isUnder(host []byte, name string) bool {
 	at := len(host) - len(name) - 1
 	return at > 0 && host[at] == '.' && string(host[at+1:]) == name
+}
+
+func isInAny(networks []netip.Prefix, r keys.Request) bool {
+	address, ok := r.Address()
+	if !ok {
+		return false
+	}
+	for _, network := range networks {
+		if network.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *match) pathRegexHolds(r keys.Request) bool {
+	path := r.Path()
+	for _, regex := range m.PathRegex {
+		if m.matches(regex, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *match) matches(regex *regexp.Regexp, subject []byte) bool {
+	if len(subject) > longSubject {
+		return m.long
+	}
+	return regex.Match(subject)
+}
+
+func (m *match) headersHold(r keys.Request) bool {
+	for i := range m.Headers {
+		if !m.anyHolds(m.Headers[i].Any, r.Header(m.Headers[i].Name)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *match) anyHolds(conditions []config.Condition, value []byte) bool {
+	for i := range conditions {
+		if m.conditionHolds(&conditions[i], value) {
+			return true
+		}
+	}
+	return false
+}
+
+// conditionHolds says whether a header's value fits; an empty one is missing.
+func (m *match) conditionHolds(c *config.Condition, value []byte) bool {
+	present := len(value) > 0
+	var fits bool
+	switch {
+	case c.Present:
+		fits = present
+	case c.Exact != nil:
+		fits = present && string(value) == *c.Exact
+	case c.Prefix != nil:
+		fits = present && len(value) >= len(*c.Prefix) && string(value[:len(*c.Prefix)]) == *c.Prefix
+	case len(value) > longSubject:
+		return m.long // under "not" as well
+	default:
+		fits = present && c.Regex.Match(value)
+	}
+	return fits != c.Not
+}
+
+func (m *match) valuesHold(r keys.Request) bool {
+	for i := range m.Values {
+		v := &m.Values[i]
+		value, present := v.Part.Value(m.text[:0], r)
+		if !present || !equalsAny(v.Any, value) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,156 +1,162 @@
 // Package policy is a config made ready to decide about requests: rules to
 // match, keys to build and limits to take from. It may import packages
-// algorithms, config, keys and table; of the host it knows only what keys.Request,
-// table.Store and Host give it.
+// algorithms, config, field, keys, response and table; of the host it knows only
+// what keys.Request and table.Store give it.
 package policy
 
 import (
-	"github.com/sluice-proxy/sluice/algorithms"
+	"slices"
+
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
 	"github.com/sluice-proxy/sluice/filter/response"
 	"github.com/sluice-proxy/sluice/filter/table"
 )
 
-// Limit is one limit of a policy.
-type Limit struct {
-	Name string
-	// Details are the response code details of a refusal by this limit.
-	Details string
-
-	limiter  algorithms.Limiter
-	key      []keys.Part
-	missing  config.Missing
-	identity string
-	seed     table.Seed // of the limit's buckets; set by Attach
-}
-
-// use is a limit with what a request takes from it.
-type use struct {
-	limit *Limit
-	cost  int64
-}
-
-// Rule is what applies to the requests that it matches.
-type Rule struct {
-	Name     string // "" if it has none
-	Response config.Response
-
-	match    config.Match
-	uses     []use // the rule's limits, then those that apply always
-	usesWall bool  // one of them needs the wall clock
-}
-
 // Policy decides about requests. It is not safe for concurrent use.
 type Policy struct {
-	Limits []*Limit
 	// AllHeaders says to read all request headers at once where any is needed:
 	// it costs what one and a half single reads cost.
 	AllHeaders bool
 
+	limits   []*Limit // its own; those of Always may be another policy's
+	always   []use
+	exempt   []match
 	rules    []*Rule
 	fallback *Rule // for a request that no rule matches
 	failure  config.OnError
 	table    *table.Table
 
 	// Scratch of one decision, kept so that deciding does not allocate.
-	takings []taking
+	rulings []Ruling
 	key     []byte
 }
 
-// New compiles a config.
+// New compiles a plugin's config.
 func New(c *config.Config) *Policy {
-	p := &Policy{failure: c.OnError}
+	return compile(c, "", nil)
+}
+
+// NewRoute compiles a route's own config. Its limits are its own: no other
+// route's, told apart by name, share their buckets. The plugin's limits that
+// apply always apply here too, and share the plugin's buckets.
+func (p *Policy) NewRoute(c *config.Config, name string) *Policy {
+	route := compile(c, name, p.always)
+	route.failure = p.failure
+	route.Attach(p.table)
+	return route
+}
+
+// compile makes a policy of a config. owner is part of its limits' identity, and
+// always applies besides what the config itself says.
+func compile(c *config.Config, owner string, always []use) *Policy {
+	p := &Policy{failure: c.OnError, always: always}
 	for i := range c.Limits {
-		p.Limits = append(p.Limits, newLimit(&c.Limits[i]))
+		p.limits = append(p.limits, newLimit(&c.Limits[i], owner))
 	}
-	p.fallback = p.newRule(config.Rule{Response: c.Response}, c.Always)
-	for _, r := range c.Rules {
-		p.rules = append(p.rules, p.newRule(r, c.Always))
+	for _, u := range c.Always {
+		p.always = append(p.always, p.newUse(u))
+	}
+	for i := range c.Exempt {
+		p.exempt = append(p.exempt, newMatch(&c.Exempt[i], false))
+	}
+	p.fallback = p.newRule(&config.Rule{Response: c.Response})
+	for i := range c.Rules {
+		p.rules = append(p.rules, p.newRule(&c.Rules[i]))
 	}
 	p.AllHeaders = headerReads(c) > 1
 	return p
 }
 
-func newLimit(l *config.Limit) *Limit {
-	// What two limits must have in common to share buckets. No piece can
-	// contain a zero byte.
-	identity := l.Name + "\x00" + l.Shape
-	for _, part := range l.Key {
-		identity += "\x00" + part.Identity()
-	}
-	return &Limit{
-		Name:     l.Name,
-		Details:  response.DetailsPrefix + l.Name,
-		limiter:  l.Limiter,
-		key:      l.Key,
-		missing:  l.Missing,
-		identity: identity,
+// Attach gives the policy the table that its buckets lie in.
+func (p *Policy) Attach(t *table.Table) {
+	p.table = t
+	for _, l := range p.limits {
+		l.attach(t)
 	}
 }
 
-// newRule merges a rule's limits with those that apply always: a limit that
-// both name counts once, at the larger cost.
-func (p *Policy) newRule(r config.Rule, always []config.Use) *Rule {
-	rule := &Rule{Name: r.Name, Response: r.Response, match: r.Match}
-	at := map[int]int{}
-	for _, u := range append(append([]config.Use(nil), r.Limits...), always...) {
-		i, named := at[u.Limit]
-		if !named {
-			at[u.Limit] = len(rule.uses)
-			limit := p.Limits[u.Limit]
-			rule.uses = append(rule.uses, use{limit: limit, cost: u.Cost})
-			rule.usesWall = rule.usesWall || limit.limiter.UsesWall()
-			continue
+// Exempts says whether a request is none of the filter's business.
+func (p *Policy) Exempts(r keys.Request) bool {
+	for i := range p.exempt {
+		if p.exempt[i].holds(r) {
+			return true
 		}
-		rule.uses[i].cost = max(rule.uses[i].cost, u.Cost)
 	}
-	p.takings = append(p.takings, make([]taking, max(0, len(rule.uses)-len(p.takings)))...)
-	return rule
+	return false
+}
+
+// Match returns the first rule that matches a request, or the one of no limits
+// but those that apply always.
+func (p *Policy) Match(r keys.Request) *Rule {
+	for _, rule := range p.rules {
+		if rule.match.holds(r) {
+			return rule
+		}
+	}
+	return p.fallback
+}
+
+// Rule returns the rule of that name, or nil.
+func (p *Policy) Rule(name []byte) *Rule {
+	for _, rule := range p.rules {
+		if rule.Name != "" && rule.Name == string(name) {
+			return rule
+		}
+	}
+	return nil
 }
 
 // FallbackRule is the one of requests that no rule matches.
 func (p *Policy) FallbackRule() *Rule { return p.fallback }
 
-// Attach gives the policy the table that its buckets lie in.
-func (p *Policy) Attach(t *table.Table) {
-	for _, l := range p.Limits {
-		l.seed = t.Seed(l.identity)
-	}
-	p.table = t
+// Rule is what applies to the requests that it matches.
+type Rule struct {
+	Name     string // "" if it has none
+	Response *response.Template
+
+	// UsesWall says that one of its limits needs the wall clock.
+	UsesWall bool
+
+	match match
+	uses  []use // in one order for all rules: compareLimits
 }
 
-// headerReads counts the request headers, pseudo-headers included, that the
-// rules and keys of a config can read. A header of a key counts as more than
-// one, since all its values must be seen.
-func headerReads(c *config.Config) int {
-	var method, path, host, other int
-	for _, r := range c.Rules {
-		if len(r.Match.Method) > 0 {
-			method = 1
-		}
-		if len(r.Match.Path) > 0 || len(r.Match.PathPrefix) > 0 {
-			path = 1
-		}
-		if len(r.Match.Host) > 0 {
-			host = 1
+// HasLimits says whether any limit may apply under the rule.
+func (r *Rule) HasLimits() bool { return len(r.uses) > 0 }
+
+// use is a limit with what a request takes from it.
+type use struct {
+	limit *Limit
+	cost  config.Cost
+	// least is the cost that the limit has besides, by another list.
+	least int64
+}
+
+func (p *Policy) newUse(u config.Use) use {
+	return use{limit: p.limits[u.Limit], cost: u.Cost}
+}
+
+// newRule merges a rule's limits with those that apply always: a limit that
+// both name counts once, at the larger cost.
+func (p *Policy) newRule(r *config.Rule) *Rule {
+	rule := &Rule{Name: r.Name, Response: response.Compile(&r.Response), match: newMatch(&r.Match, true)}
+	for _, u := range r.Limits {
+		rule.uses = append(rule.uses, p.newUse(u))
+	}
+	for _, u := range p.always {
+		if i := slices.IndexFunc(rule.uses, func(v use) bool { return v.limit == u.limit }); i >= 0 {
+			rule.uses[i].least = u.cost.Units
+		} else {
+			rule.uses = append(rule.uses, u)
 		}
 	}
-	for _, l := range c.Limits {
-		for _, part := range l.Key {
-			for _, s := range part.Sources {
-				switch s.Kind {
-				case keys.Method:
-					method = 1
-				case keys.Path:
-					path = 1
-				case keys.Host:
-					host = 1
-				case keys.Header:
-					other = 2
-				}
-			}
-		}
+	// One order for all rules: two requests that take from the same limits, each
+	// the other's last unit first, would both be refused.
+	slices.SortStableFunc(rule.uses, func(a, b use) int { return compareLimits(a.limit, b.limit) })
+	for _, u := range rule.uses {
+		rule.UsesWall = rule.UsesWall || u.limit.usesWall()
 	}
-	return method + path + host + other
+	p.rulings = append(p.rulings, make([]Ruling, max(0, len(rule.uses)-len(p.rulings)))...)
+	return rule
 }

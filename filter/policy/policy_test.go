@@ -2,87 +2,10 @@ package policy
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sluice-proxy/sluice/algorithms"
-	"github.com/sluice-proxy/sluice/filter/config"
-	"github.com/sluice-proxy/sluice/filter/normal"
-	"github.com/sluice-proxy/sluice/filter/table"
-	"github.com/sluice-proxy/sluice/filter/table/tabletest"
 )
-
-// request is a keys.Request from text.
-type request struct {
-	address, method, path, host, route string
-	headers                            map[string]string
-}
-
-func (r request) Address() (netip.Addr, bool) {
-	a, err := netip.ParseAddr(r.address)
-	return a, err == nil
-}
-func (r request) Header(name string) []byte { return []byte(r.headers[name]) }
-func (r request) Method() []byte            { return []byte(r.method) }
-func (r request) Path() []byte              { return []byte(normal.Path(r.path)) }
-func (r request) Host() []byte              { return []byte(normal.Host(r.host)) }
-func (r request) Route() []byte             { return []byte(r.route) }
-
-// bench is a policy on a table and a clock of its own.
-type bench struct {
-	t         *testing.T
-	policy    *Policy
-	store     *tabletest.Memory
-	now       time.Duration
-	clockless bool
-	undecided []string
-}
-
-func (b *bench) Now(bool) (algorithms.Time, bool) {
-	return algorithms.Time{Mono: int64(b.now), Wall: int64(b.now)}, !b.clockless
-}
-
-func (b *bench) Undecided(l *Limit) { b.undecided = append(b.undecided, l.Name) }
-
-func start(t *testing.T, document string) *bench {
-	t.Helper()
-	return startOn(t, tabletest.New(), document)
-}
-
-func startOn(t *testing.T, store *tabletest.Memory, document string) *bench {
-	t.Helper()
-	c, err := config.Parse([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{t: t, policy: New(c), store: store}
-	opened, ok := table.Open(store, "test", c.MaxBuckets, tabletest.Random)
-	if !ok {
-		t.Fatal("the table did not open")
-	}
-	b.policy.Attach(opened)
-	return b
-}
-
-func (b *bench) ask(r request) Outcome {
-	return b.policy.Decide(b.policy.Match(r), r, b)
-}
-
-// admits asserts how many of ten requests are admitted.
-func (b *bench) admits(what string, r request, want int) {
-	b.t.Helper()
-	got := 0
-	for range 10 {
-		if v := b.ask(r).Verdict; v == Admitted || v == Unlimited {
-			got++
-		}
-	}
-	if got != want {
-		b.t.Errorf("%s: admitted %d of 10, want %d", what, got, want)
-	}
-}
 
 const limits = `{
 	"limits": {
@@ -129,17 +52,17 @@ func TestSeveralLimitsAreOneDecision(t *testing.T) {
 		{"match": {"path": "/five"}, "limits": ["five"]}
 	]}`)
 	client := request{address: "192.0.2.1", path: "/both"}
-	if o := b.ask(client); o.Verdict != Admitted || o.Limit.Name != "one" || o.Decision.Remaining != 0 {
+	if o := b.ask(client); o.Verdict != Admitted || o.Limit.Name != "one" || o.Reported.Decision.Remaining != 0 {
 		t.Errorf("got %v by %v, want admitted, reporting the limit with the smallest share left", o.Verdict, o.Limit)
 	}
 	for range 100 {
-		if o := b.ask(client); o.Verdict != Refused || o.Limit.Name != "one" || o.Decision.RetryAfter != time.Hour {
-			t.Fatalf("got %v by %v for %v, want refused by the limit that is used up", o.Verdict, o.Limit, o.Decision.RetryAfter)
+		if o := b.ask(client); o.Verdict != Refused || o.Limit.Name != "one" || o.Reported.Decision.RetryAfter != time.Hour {
+			t.Fatalf("got %v by %v for %v, want refused by the limit that is used up", o.Verdict, o.Limit, o.Reported.Decision.RetryAfter)
 		}
 	}
 	client.path = "/five"
-	if o := b.ask(client); o.Decision.Remaining != 3 {
-		t.Errorf("the other limit has %d left, want 3: refusals do not charge it", o.Decision.Remaining)
+	if o := b.ask(client); o.Reported.Decision.Remaining != 3 {
+		t.Errorf("the other limit has %d left, want 3: refusals do not charge it", o.Reported.Decision.Remaining)
 	}
 }
 
@@ -157,8 +80,8 @@ func TestWhatWasTakenIsGivenBackWhenAnotherLimitRefusesAfterAll(t *testing.T) {
 	if o := b.ask(request{address: "192.0.2.1", path: "/both"}); o.Verdict != Refused || o.Limit.Name != "one" {
 		t.Fatalf("got %v by %v, want refused", o.Verdict, o.Limit)
 	}
-	if o := b.ask(request{address: "192.0.2.1", path: "/five"}); o.Decision.Remaining != 4 {
-		t.Errorf("the first limit has %d left, want 4: it was given back its unit", o.Decision.Remaining)
+	if o := b.ask(request{address: "192.0.2.1", path: "/five"}); o.Reported.Decision.Remaining != 4 {
+		t.Errorf("the first limit has %d left, want 4: it was given back its unit", o.Reported.Decision.Remaining)
 	}
 }
 
@@ -175,11 +98,11 @@ func TestTheRefusalThatLastsLongestIsReportedAndNeverBeatsAll(t *testing.T) {
 	}`)
 	client := request{address: "192.0.2.1", path: "/"}
 	b.ask(client)
-	if o := b.ask(client); o.Limit.Name != "long" || o.Decision.RetryAfter != time.Hour {
-		t.Errorf("reported %s for %v, want long for 1h", o.Limit.Name, o.Decision.RetryAfter)
+	if o := b.ask(client); o.Limit.Name != "long" || o.Reported.Decision.RetryAfter != time.Hour {
+		t.Errorf("reported %s for %v, want long for 1h", o.Limit.Name, o.Reported.Decision.RetryAfter)
 	}
 	client.path = "/costly"
-	if o := b.ask(client); o.Limit.Name != "short" || !o.Decision.Never {
+	if o := b.ask(client); o.Limit.Name != "short" || !o.Reported.Decision.Never {
 		t.Errorf("reported %s, want short, which can never admit", o.Limit.Name)
 	}
 }
@@ -192,8 +115,8 @@ func TestALimitOfAlwaysAndTheRuleCountsOnceAtTheLargerCost(t *testing.T) {
 	]}`
 	for path, want := range map[string]int64{"/two": 3, "/look": 4, "/plain": 4, "/elsewhere": 4} {
 		o := start(t, document).ask(request{address: "192.0.2.1", path: path})
-		if o.Verdict != Admitted || o.Decision.Remaining != want {
-			t.Errorf("%s: %v with %d left, want admitted with %d", path, o.Verdict, o.Decision.Remaining, want)
+		if o.Verdict != Admitted || o.Reported.Decision.Remaining != want {
+			t.Errorf("%s: %v with %d left, want admitted with %d", path, o.Verdict, o.Reported.Decision.Remaining, want)
 		}
 	}
 }
@@ -327,7 +250,7 @@ func TestALimitThatCannotBeDecidedFollowsOnError(t *testing.T) {
 			t.Errorf("%s, a panic: %v", onError, o.Verdict)
 		}
 		b.clockless = false
-		if o := b.ask(client); o.Verdict != Admitted || o.Decision.Remaining != 0 {
+		if o := b.ask(client); o.Verdict != Admitted || o.Reported.Decision.Remaining != 0 {
 			t.Errorf("%s: %v after the store had come back", onError, o.Verdict)
 		}
 	}

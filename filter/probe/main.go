@@ -74,6 +74,8 @@ func (v *vm) RequestHeaders(id uint32) uint32 {
 		s.result = fmt.Sprintf("%v %v %d %d", monoOK, wallOK, mono, wall)
 	case "shared":
 		s.result = sharedData(argument)
+	case "spoil":
+		s.result = fmt.Sprint(host.SetSharedData([]byte(argument), []byte("spoilt"), 0))
 	case "metric":
 		s.result = metrics()
 	case "tick":

@@ -67,12 +67,12 @@ func asPage(value []byte) page {
 		copy(words.bytes(), value)
 		return words
 	}
-	return unsafe.Slice((*uint64)(p), n)
+	return (*[pageWords]uint64)(p)[:n:n]
 }
 
 // bytes returns the page as a value for the map.
 func (p page) bytes() []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(p))), len(p)*8)
+	return (*[pageWords * 8]byte)(unsafe.Pointer(unsafe.SliceData(p)))[:len(p)*8]
 }
 
 // find returns where the entry of a fingerprint begins, or -1.

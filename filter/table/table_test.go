@@ -263,7 +263,7 @@ func TestAPageThatIsNoneIsStartedAfresh(t *testing.T) {
 		store, one := tabletest.New(), bucketOf(t, 1, "1/h")
 		table := open(t, store, 1000)
 		for page := range pagesFor(1000) {
-			store.Set(table.pageKey(page), make([]byte, size), absent)
+			store.Set(table.pageKey(page), make([]byte, size), Absent)
 		}
 		if !take(t, table, one, "client", mono(0)) || take(t, table, one, "client", mono(0)) {
 			t.Errorf("a page of %d bytes broke the limit", size)

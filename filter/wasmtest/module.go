@@ -7,20 +7,32 @@ import (
 	"testing"
 )
 
-// built is the filter, read once for all tests of a binary.
+// built are modules by their file's name, read once for all tests of a binary.
 var built struct {
 	sync.Mutex
-	module []byte
+	modules map[string][]byte
 }
 
 // Module reads the built filter, build/sluice.wasm at the root of the
 // repository.
 func Module(t testing.TB) []byte {
 	t.Helper()
+	return read(t, "sluice.wasm")
+}
+
+// TrapModule reads the filter in a build for tests, build/sluice-trap.wasm, which
+// panics where the header x-sluice-trap asks for it.
+func TrapModule(t testing.TB) []byte {
+	t.Helper()
+	return read(t, "sluice-trap.wasm")
+}
+
+func read(t testing.TB, name string) []byte {
+	t.Helper()
 	built.Lock()
 	defer built.Unlock()
-	if built.module != nil {
-		return built.module
+	if module := built.modules[name]; module != nil {
+		return module
 	}
 	dir, err := os.Getwd()
 	if err != nil {
@@ -36,10 +48,13 @@ func Module(t testing.TB) []byte {
 		}
 		dir = parent
 	}
-	module, err := os.ReadFile(filepath.Join(dir, "build", "sluice.wasm"))
+	module, err := os.ReadFile(filepath.Join(dir, "build", name))
 	if err != nil {
-		t.Fatalf("the filter is not built, run `make build` first: %v", err)
+		t.Fatalf("the filter is not built, run `make build/%s` first: %v", name, err)
 	}
-	built.module = module
+	if built.modules == nil {
+		built.modules = map[string][]byte{}
+	}
+	built.modules[name] = module
 	return module
 }

@@ -64,6 +64,37 @@ func TestTheModuleHasEveryHostcallAndCallbackThatAFilterNeeds(t *testing.T) {
 	}
 }
 
+// envoysWASI is what Envoy 1.36 has of WASI: FOR_ALL_WASI_FUNCTIONS in
+// include/proxy-wasm/exports.h of proxy-wasm-cpp-host. wazero has more.
+var envoysWASI = []string{
+	"args_get", "args_sizes_get", "clock_time_get", "environ_get", "environ_sizes_get", "fd_close", "fd_fdstat_get", "fd_fdstat_set_flags",
+	"fd_prestat_dir_name", "fd_prestat_get", "fd_read", "fd_seek", "fd_write", "path_open", "poll_oneoff", "proc_exit", "random_get", "sched_yield",
+}
+
+// Envoy refuses a module that imports anything else, and says so only when it is
+// loaded. A new version of Go may be all that it takes.
+func TestTheModuleImportsNothingThatEnvoyLacks(t *testing.T) {
+	_, compiled, err := compile(Module(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := map[string]bool{}
+	for _, name := range envoysWASI {
+		has["wasi_snapshot_preview1 "+name] = true
+	}
+	for i := range hostcalls {
+		has["env "+hostcalls[i].name] = true
+	}
+	for _, f := range compiled.ImportedFunctions() {
+		if module, name, _ := f.Import(); !has[module+" "+name] {
+			t.Errorf("%s is imported from %s, and Envoy 1.36 does not have it", name, module)
+		}
+	}
+	if n := len(compiled.ImportedMemories()); n > 0 {
+		t.Errorf("%d memories are imported", n)
+	}
+}
+
 func TestTheModuleIsStripped(t *testing.T) {
 	sections, fault := customSections(Module(t))
 	if fault != "" {

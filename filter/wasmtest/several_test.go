@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-proxy/sluice/filter/wasmtest"
 )
 
-// Three limits that do not recover during a test, one of each kind of state. A
-// path of its own looks at each without taking anything.
+// Three limits that recover by less than a unit during a test, one of each kind
+// of state. A path of its own looks at each without taking anything.
 const severalLimits = `{
   "limits": {
     "address": {"algorithm":"token_bucket","capacity":9,"refill_rate":"1/d","key":["ip"]},
@@ -52,7 +52,7 @@ func TestOfSeveralLimitsARefusalChargesNone(t *testing.T) {
 }
 
 // raceOnSeveral lets two addresses and three users of a round race, and checks
-// that in the end every bucket lacks what was admitted and nothing else.
+// that in the end every bucket lacks what was admitted and next to nothing else.
 func raceOnSeveral(host *wasmtest.Host, workers []*wasmtest.Plugin, random *rand.Rand, round int) error {
 	taken := spent{map[string]int64{}, map[string]int64{}, map[string]int64{}}
 	send := func(worker *wasmtest.Plugin) {
@@ -64,46 +64,60 @@ func raceOnSeveral(host *wasmtest.Host, workers []*wasmtest.Plugin, random *rand
 			taken.add(r)
 		}
 	}
+	const perWorker = 4
 	var tasks []wasmtest.Task
 	for _, worker := range workers {
 		tasks = append(tasks, wasmtest.Task{VM: worker.VM(), Run: func() {
-			for range 4 {
+			for range perWorker {
 				send(worker)
 			}
 		}})
 	}
+	began := host.Clock.Mono
 	host.Race(random, func() { host.Clock.Advance(time.Millisecond) }, tasks...)
-	if err := taken.check(workers[0]); err != nil {
+	if err := taken.check(workers[0], true); err != nil {
+		return err
+	}
+	// Whoever gives back what it took loses what the bucket got back in the
+	// meantime (see GiveBack of a bucket in package algorithms), so all that is
+	// lost is back after as long as all requests together have taken.
+	inFlight := time.Duration(host.Clock.Mono-began) * time.Duration(perWorker*len(workers))
+	host.Clock.Advance(inFlight)
+	if err := taken.check(workers[0], false); err != nil {
 		return err
 	}
 	// What the race has left is there to be taken, one request at a time.
 	for range 20 {
 		send(workers[random.IntN(len(workers))])
 	}
-	return taken.check(workers[0])
+	return taken.check(workers[0], false)
 }
 
-// check looks at every bucket.
-func (s spent) check(worker *wasmtest.Plugin) error {
-	look := func(limit string, capacity int64, buckets map[string]int64, r func(key string) request) error {
+// check looks at every bucket. No more may be left than what was not admitted,
+// and no less; but where units have been given back late, the last whole one of a
+// bucket that fills continuously may still be on its way.
+func (s spent) check(worker *wasmtest.Plugin, late bool) error {
+	look := func(limit string, capacity int64, late bool, buckets map[string]int64, r func(key string) request) error {
 		for key, taken := range buckets {
 			r := r(key)
 			r.path = "/look/" + limit
-			if got, want := ask(worker, r).remaining, capacity-taken; got != want {
+			got, want := ask(worker, r).remaining, capacity-taken
+			onItsWay := late && got == max(0, want-1)
+			if got != want && !onItsWay {
 				return fmt.Errorf("limit %s, client %s: %d admitted, so %d are left, but the filter says %d", limit, key, taken, want, got)
 			}
 		}
 		return nil
 	}
-	if err := look("address", 9, s.address, func(key string) request { return request{address: key} }); err != nil {
+	if err := look("address", 9, late, s.address, func(key string) request { return request{address: key} }); err != nil {
 		return err
 	}
-	if err := look("user", 7, s.user, func(key string) request {
+	if err := look("user", 7, false, s.user, func(key string) request {
 		return request{address: client(0), headers: wasmtest.Headers{{"x-user", key}}}
 	}); err != nil {
 		return err
 	}
-	return look("all", 20, s.all, func(key string) request {
+	return look("all", 20, late, s.all, func(key string) request {
 		return request{address: client(0), headers: wasmtest.Headers{{"x-round", key}}}
 	})
 }

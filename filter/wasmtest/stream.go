@@ -36,6 +36,15 @@ func (p *Plugin) NewStream(properties map[string]string) *Stream {
 	return s
 }
 
+// NewStreamBehind makes the request of another stream come by a further instance
+// of the filter in the same chain, in this VM or in another one: it has the same
+// attributes, and what one instance sets the others read.
+func (p *Plugin) NewStreamBehind(other *Stream) *Stream {
+	s := p.NewStream(nil)
+	s.properties = other.properties
+	return s
+}
+
 // ContextID is the stream's context id.
 func (s *Stream) ContextID() uint32 { return s.object.id }
 

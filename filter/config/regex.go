@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"strconv"
+)
+
+// What regular expressions may be, so that no document eats the VM. Go's take
+// time in proportion to the length of the text times that of the program.
+const (
+	maxRegexLength = 1_000 // bytes
+	maxRegexSteps  = 1_000 // as steps counts them; some 200 bytes each
+	maxRegexes     = 200   // different ones in a document
+)
+
+const wantRegex = `a regular expression in RE2's syntax`
+
+// regexValue is a regular expression that matches a text whole or not at all.
+// Equal ones are one.
+var regexValue = value[*regexp.Regexp]{wantRegex, boundedSchema(maxRegexLength), func(r *reader, n *node, to **regexp.Regexp) bool {
+	if n.kind != stringKind {
+		r.wrongType(n, wantRegex)
+		return false
+	}
+	read, known := r.regexes[n.text]
+	if !known {
+		if len(r.regexes) == maxRegexes {
+			r.wrong(n, "one regular expression too many: want no more than "+strconv.Itoa(maxRegexes)+" different ones in a document")
+			return false
+		}
+		if r.regexes == nil {
+			r.regexes = map[string]regexOrWhyNot{}
+		}
+		read.compiled, read.err = compileRegex(n.text)
+		r.regexes[n.text] = read
+	}
+	if read.err != nil {
+		r.wrong(n, read.err.Error())
+		return false
+	}
+	*to = read.compiled
+	return true
+}}
+
+// regexOrWhyNot is what became of the text of a regular expression.
+type regexOrWhyNot struct {
+	compiled *regexp.Regexp
+	err      error
+}
+
+// compileRegex compiles a regular expression to match whole texts. A dot is any
+// character, line feeds included: percent-encoded ones are in paths, and must
+// not be a way around a rule.
+func compileRegex(s string) (*regexp.Regexp, error) {
+	switch {
+	case s == "":
+		return nil, wantError(wantRegex)
+	case len(s) > maxRegexLength:
+		return nil, errors.New(strconv.Itoa(len(s)) + " bytes long: want a regular expression of no more than " + strconv.Itoa(maxRegexLength))
+	}
+	// By itself first, so that no bracket in it can close the ones around it.
+	parsed, err := syntax.Parse(s, syntax.Perl)
+	if broken, ok := errors.AsType[*syntax.Error](err); ok {
+		return nil, errors.New(string(broken.Code) + ": want " + wantRegex)
+	}
+	if n := steps(parsed); n > maxRegexSteps {
+		return nil, errors.New(strconv.Itoa(n) + " steps long, with classes and repetitions written out: want no more than " + strconv.Itoa(maxRegexSteps))
+	}
+	compiled, err := regexp.Compile("(?s)^(?:" + s + ")$")
+	if err != nil {
+		return nil, errors.New(`a \Q stands open: want \E after the text that it quotes`)
+	}
+	return compiled, nil
+}
+
+// steps is about how much a regular expression takes: a step for each character,
+// for each range of a class (\pL has hundreds), and for each operator, as often as
+// counted repetitions such as {3} have them. Parsing has bounded those to 1,000 in
+// all, so there is no overflow.
+func steps(re *syntax.Regexp) int {
+	n := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune)
+	case syntax.OpCharClass:
+		return max(1, len(re.Rune)/2)
+	case syntax.OpRepeat:
+		n = 0
+	}
+	for _, sub := range re.Sub {
+		n += steps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(1, re.Min, re.Max)
+	}
+	return n
+}

@@ -1,0 +1,120 @@
+package plugin
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/field"
+	"github.com/sluice-proxy/sluice/filter/host"
+	"github.com/sluice-proxy/sluice/filter/policy"
+)
+
+// Several instances of the filter may stand in one chain, in one VM or in
+// several. They know each other by filter state, which no upstream can write.
+const (
+	// stateProperty is the property, and with "wasm." in front the filter state,
+	// in which instances say what they decided, for access logs: each appends
+	// after a comma.
+	stateProperty = "sluice"
+	// toldProperty is where an instance that is not the first says, on the way
+	// back, what the response tells of limits. Nobody needs to hear it of the
+	// first, which is the last on the way back.
+	toldProperty = "sluice.told"
+	// toldRefusal is the value of toldProperty for a refusal, which nobody changes.
+	toldRefusal = "refused"
+)
+
+var allowed = []byte("allowed")
+
+// publish writes a decision into filter state. inner says that another instance
+// has decided before.
+func (p *Plugin) publish(o *policy.Outcome, ordinary bool) (inner bool) {
+	before, _ := host.Property(stateProperty)
+	if inner = len(before) > 0; ordinary && !inner {
+		host.SetProperty(stateProperty, allowed)
+		return false
+	}
+	text := append(p.text[:0], before...)
+	text = appendDecision(text, o)
+	p.text = text
+	host.SetProperty(stateProperty, text)
+	return inner
+}
+
+// appendDecision appends what was decided: first the reported limit, then every
+// other one that has something to say.
+func appendDecision(text []byte, o *policy.Outcome) []byte {
+	start := len(text)
+	switch o.Verdict {
+	case policy.Admitted:
+		text = appendItem(text, "allowed", nil)
+	case policy.Refused, policy.MissingKey:
+		text = appendItem(text, "refused:", o.Limit)
+	}
+	for i := range o.Rulings {
+		switch g := &o.Rulings[i]; {
+		case g.Failed:
+			text = appendItem(text, "error:", g.Limit)
+		case !g.Refuses() || g.Limit == o.Limit:
+		case g.Shadow:
+			text = appendItem(text, "shadow:", g.Limit)
+		default:
+			text = appendItem(text, "refused:", g.Limit)
+		}
+	}
+	if len(text) == start { // nothing but limits in shadow, which admit
+		text = appendItem(text, "allowed", nil)
+	}
+	return text
+}
+
+func appendItem(text []byte, what string, l *policy.Limit) []byte {
+	if len(text) > 0 {
+		text = append(text, ',')
+	}
+	text = append(text, what...)
+	if l != nil {
+		text = append(text, l.Name...)
+	}
+	return text
+}
+
+// told is what another instance has put on a response.
+type told struct {
+	refusal          bool
+	families         config.HeaderFamilies
+	remaining, limit int64
+}
+
+// toldByAnother returns what an instance behind this one has told, if any has.
+func toldByAnother() (t told, ok bool) {
+	text, status := host.Property(toldProperty)
+	if status != host.OK {
+		return told{}, false
+	}
+	if string(text) == toldRefusal {
+		return told{refusal: true}, true
+	}
+	families, rest, _ := bytes.Cut(text, []byte{'/'})
+	remaining, limit, _ := bytes.Cut(rest, []byte{'/'})
+	f, _ := field.Whole(families)
+	t.families = config.HeaderFamilies(f)
+	t.remaining, _ = field.Whole(remaining)
+	t.limit, ok = field.Whole(limit)
+	return t, ok
+}
+
+// tighterThan says whether a smaller share is left of this instance's limit than
+// of the other's.
+func (s *stream) tighterThan(t told) bool {
+	return !t.refusal && s.remaining*t.limit < t.remaining*s.limit
+}
+
+// tellOthers leaves word of what the response tells.
+func (s *stream) tellOthers() {
+	text := strconv.AppendInt(nil, int64(s.families), 10)
+	text = strconv.AppendInt(append(text, '/'), s.remaining, 10)
+	text = strconv.AppendInt(append(text, '/'), s.limit, 10)
+	host.SetProperty(toldProperty, text)
+}

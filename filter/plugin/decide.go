@@ -1,0 +1,128 @@
+package plugin
+
+import (
+	"encoding/binary"
+
+	"github.com/sluice-proxy/sluice/filter/host"
+	"github.com/sluice-proxy/sluice/filter/policy"
+	"github.com/sluice-proxy/sluice/filter/response"
+)
+
+// decide decides about a request, tells operators what came of it, and says
+// whether the request goes on.
+func (p *Plugin) decide(s *stream) uint32 {
+	r := &p.request
+	r.begin(p.policy.AllHeaders)
+	if p.policy.Exempts(r) {
+		return uint32(host.Continue)
+	}
+	if !p.attach() {
+		p.metrics.add("sluice.table.errors", 1)
+		if !p.policy.Match(r).HasLimits() {
+			return uint32(host.Continue)
+		}
+		return p.failed()
+	}
+	chosen, rule := p.policy, (*policy.Rule)(nil)
+	if p.routes != nil {
+		chosen, rule = p.routes.choose(p)
+		if chosen != p.policy && chosen.Exempts(r) {
+			return uint32(host.Continue)
+		}
+	}
+	if rule == nil {
+		rule = chosen.Match(r)
+	}
+	r.rule = rule.Name
+	rulings := chosen.Prepare(rule, r)
+	if len(rulings) == 0 {
+		return uint32(host.Continue)
+	}
+	now, ok := p.time(rule.UsesWall)
+	o := chosen.Decide(rulings, now, ok)
+	ordinary := p.metrics.count(&o)
+	p.metrics.table(p.table)
+	s.inner = p.publish(&o, ordinary)
+	if p.verbose() {
+		p.logDecision(&o)
+	}
+	switch o.Verdict {
+	case policy.Admitted:
+		s.admitted(rule, &o)
+		return uint32(host.Continue)
+	case policy.Refused, policy.MissingKey:
+		return p.refuse(s, rule, &o)
+	case policy.Undecided:
+		return p.deny()
+	default:
+		return uint32(host.Continue)
+	}
+}
+
+// failed lets a request about which nothing could be decided go on, or denies
+// it, as the config says.
+func (p *Plugin) failed() uint32 {
+	if p.policy.Failed().Verdict == policy.Undecided {
+		return p.deny()
+	}
+	return uint32(host.Continue)
+}
+
+// refuse answers with a refusal, as the rule asks for it.
+func (p *Plugin) refuse(s *stream, rule *policy.Rule, o *policy.Outcome) uint32 {
+	template := rule.Response
+	refusal := response.Refusal{MissingKey: o.Verdict == policy.MissingKey, Name: o.Limit.Name, Rule: rule.Name}
+	if template.HasJitter() {
+		refusal.Jitter = template.Jitter(random())
+	}
+	if !refusal.MissingKey {
+		refusal.Decision = o.Reported.Decision
+		refusal.Shares = shares(o)
+	}
+	s.refused(rule, &refusal)
+	if s.inner {
+		host.SetProperty(toldProperty, []byte(toldRefusal))
+	}
+	answer := template.Refuse(&refusal, p.request.isGRPC())
+	action := sent(host.SendLocalResponse(answer.Status, o.Limit.Details, answer.Body,
+		host.AppendPairs(nil, answer.Headers), response.GRPCResourceExhausted))
+	s.told = action == uint32(host.Pause) // else the response is not ours
+	return action
+}
+
+// deny answers a request that could not be decided.
+func (p *Plugin) deny() uint32 {
+	const message = "The request could not be checked against its limits."
+	return sent(host.SendLocalResponse(503, "sluice_undecided", []byte(message), host.AppendPairs(nil, nil), response.GRPCUnavailable))
+}
+
+// sent says whether the request goes on after a local response. Where the host
+// could not send it, pausing would leave the client waiting for ever.
+func sent(status host.Status) uint32 {
+	if status != host.OK {
+		return uint32(host.Continue)
+	}
+	return uint32(host.Pause)
+}
+
+// random returns 64 random bits, or 0 where the host has none: then nothing is
+// spread, which harms nobody.
+func random() uint64 {
+	var b [8]byte
+	if !host.Random(b[:]) {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// shares are what is left of all enforced limits, the reported one first.
+func shares(o *policy.Outcome) []response.Share {
+	all := []response.Share{o.Reported.Share()}
+	for i := range o.Rulings {
+		g := &o.Rulings[i]
+		if g != o.Reported && !g.Shadow && !g.Failed {
+			all = append(all, g.Share())
+		}
+	}
+	return all
+}

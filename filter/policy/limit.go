@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"strings"
+
+	"github.com/dchest/siphash"
+
+	"github.com/sluice-proxy/sluice/algorithms"
+	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/keys"
+	"github.com/sluice-proxy/sluice/filter/response"
+	"github.com/sluice-proxy/sluice/filter/table"
+)
+
+// Limit is one limit of a policy.
+type Limit struct {
+	Name string
+	// Details are the response code details of a refusal by this limit.
+	Details string
+	// Counters are the host's metrics about the limit; the plugin keeps them
+	// here.
+	Counters [4]uint32
+
+	key       []keys.Part
+	missing   config.Missing
+	overrides []override
+	plain     numbers // where no override matches
+	shadow    bool
+	enforced  uint64 // the share of clients that are refused, of 100
+}
+
+// numbers is what a client is held to, and where its buckets are.
+type numbers struct {
+	limiter  algorithms.Limiter
+	identity string
+	seed     table.Seed // set by attach
+}
+
+// override is what a limit is for the requests that match.
+type override struct {
+	match
+	numbers // limiter is nil where they are unlimited
+}
+
+// newLimit compiles a limit. owner is "" or the route that the limit is of.
+func newLimit(l *config.Limit, owner string) *Limit {
+	// What two limits must have in common to share buckets. No piece can
+	// contain a zero byte.
+	identity := owner + "\x00" + l.Name + "\x00" + l.Shape
+	for _, part := range l.Key {
+		identity += "\x00" + part.Identity()
+	}
+	limit := &Limit{
+		Name:     l.Name,
+		Details:  response.DetailsPrefix + l.Name,
+		key:      l.Key,
+		missing:  l.Missing,
+		plain:    numbers{limiter: l.Limiter, identity: identity},
+		shadow:   l.Shadow,
+		enforced: uint64(l.EnforcePercent),
+	}
+	for i := range l.Overrides {
+		o := &l.Overrides[i]
+		limit.overrides = append(limit.overrides, override{
+			match:   newMatch(&o.Match, false),
+			numbers: numbers{limiter: o.Limiter, identity: identity + "\x00\x00" + o.Identity},
+		})
+	}
+	return limit
+}
+
+func (l *Limit) attach(t *table.Table) {
+	l.plain.seed = t.Seed(l.plain.identity)
+	for i := range l.overrides {
+		l.overrides[i].seed = t.Seed(l.overrides[i].identity)
+	}
+}
+
+func (l *Limit) usesWall() bool { return l.plain.limiter.UsesWall() }
+
+// numbersFor returns what a request is held to; its limiter is nil where it is
+// unlimited.
+func (l *Limit) numbersFor(r keys.Request) *numbers {
+	for i := range l.overrides {
+		if l.overrides[i].holds(r) {
+			return &l.overrides[i].numbers
+		}
+	}
+	return &l.plain
+}
+
+// appendKey appends the client's key. complete is false where the request lacks
+// a part of it.
+func (l *Limit) appendKey(key []byte, r keys.Request) (extended []byte, complete bool) {
+	complete = true
+	for i := range l.key {
+		var present bool
+		key, present = l.key[i].Append(key, r)
+		complete = complete && present
+	}
+	return key, complete
+}
+
+// enforcedFor says whether the limit refuses this client: the share of clients
+// that it does is told by a hash of the key that is the same everywhere and
+// always.
+func (l *Limit) enforcedFor(key []byte) bool {
+	if l.shadow || l.enforced == 100 {
+		return !l.shadow
+	}
+	name := siphash.Hash(0, 0, []byte(l.Name)) // other limits take other clients
+	return siphash.Hash(name, 0, key)%100 < l.enforced
+}
+
+// compareLimits orders limits: those that may refuse before those that never do,
+// so that what a shadow limit takes need not be given back; then by identity.
+func compareLimits(a, b *Limit) int {
+	if a.shadow != b.shadow {
+		if a.shadow {
+			return 1
+		}
+		return -1
+	}
+	return strings.Compare(a.plain.identity, b.plain.identity)
+}
+
+// AppendReadable appends the client's key as people read it, with hash for what
+// is secret.
+func (l *Limit) AppendReadable(text []byte, r keys.Request, hash func([]byte) uint64) []byte {
+	return keys.AppendReadable(text, l.Name, l.key, r, hash)
+}
