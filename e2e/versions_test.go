@@ -33,6 +33,18 @@ func TestEverySupportedEnvoyLoadsTheFilterAndLimits(t *testing.T) {
 			if n := upstream.Requests(); n != 5 {
 				t.Errorf("%d requests reached the upstream, want 5", n)
 			}
+			envoytest.Eventually(t, "all requests are in the access log", func() bool {
+				return len(envoy.AccessLog(t, "main")) == 8
+			})
+			for i, entry := range envoy.AccessLog(t, "main") {
+				details, state := "via_upstream", "allowed"
+				if i >= 5 {
+					details, state = "sluice_rate_limited.per-ip", "refused:per-ip"
+				}
+				if entry.Details != details || entry.State != state {
+					t.Errorf("request %d is logged with details %q and state %q, want %q and %q", i, entry.Details, entry.State, details, state)
+				}
+			}
 			for line := range strings.Lines(envoy.Log(t)) {
 				if strings.Contains(line, "[error]") || strings.Contains(line, "[critical]") {
 					t.Errorf("Envoy logged %s", line)

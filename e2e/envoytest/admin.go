@@ -157,6 +157,7 @@ type AccessLogEntry struct {
 	Path    string // with its query, as the request had it
 	Status  int    // of the response; 0 if there was none
 	Details string // Envoy's response code details
+	State   string // what the filter has decided; "" if it has decided nothing
 }
 
 // AccessLog returns what is in the access log of a listener so far. Envoy

@@ -2,6 +2,7 @@ package envoytest
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 )
 
@@ -21,6 +22,9 @@ type Options struct {
 	// so that a test can push others. Else they are part of the bootstrap, and
 	// a listener that is refused ends Envoy.
 	Dynamic bool
+	// Bootstrap is given to Envoy, in YAML, instead of one made of the upstream
+	// and the listeners; "" for the latter.
+	Bootstrap string
 }
 
 // Listener is a listener with one HTTP connection manager, on a free port of a
@@ -29,9 +33,11 @@ type Listener struct {
 	Name string // "" is "main"; also its prefix in stats: listener.NAME
 	// Filters run in this order; the router follows them.
 	Filters []Object
-	// Routes are the routes of the one virtual host. None: everything goes to
-	// the cluster "upstream".
+	// Routes are the routes of the virtual host "all", which takes every host.
+	// None: everything goes to the cluster "upstream".
 	Routes []Object
+	// VirtualHosts are further ones, for hosts of their own.
+	VirtualHosts []Object
 	// ProxyProtocol makes every connection begin with a PROXY line, which says
 	// who the client is.
 	ProxyProtocol bool
@@ -136,9 +142,9 @@ func (l Listener) envoyListener(dir string, number int) Object {
 		"@type":              extensions + "filters.network.http_connection_manager.v3.HttpConnectionManager",
 		"stat_prefix":        l.name(),
 		"use_remote_address": true,
-		"route_config": Object{"name": "routes", "virtual_hosts": []Object{
+		"route_config": Object{"name": "routes", "virtual_hosts": append([]Object{
 			{"name": "all", "domains": []string{"*"}, "routes": routes},
-		}},
+		}, l.VirtualHosts...)},
 		"http_filters": append(append([]Object{}, l.Filters...),
 			httpFilter("envoy.filters.http.router", "http.router.v3.Router", Object{})),
 		"access_log": []Object{{"name": "file", "typed_config": Object{
@@ -148,6 +154,7 @@ func (l Listener) envoyListener(dir string, number int) Object {
 				"path":    "%REQ(:PATH)%",
 				"status":  "%RESPONSE_CODE%",
 				"details": "%RESPONSE_CODE_DETAILS%",
+				"state":   "%FILTER_STATE(wasm.sluice:PLAIN)%",
 			}},
 		}}},
 	}
@@ -177,6 +184,16 @@ func (l Listener) name() string { return or(l.Name, "main") }
 // that has just been changed, because Envoy takes their addresses for equal.
 func freePort(ip string) Object {
 	return Object{"socket_address": Object{"address": ip, "port_value": 0}}
+}
+
+// writeBootstrap writes Envoy's bootstrap into its folder, and returns the file.
+func (o Options) writeBootstrap(dir string) (string, error) {
+	if o.Bootstrap != "" {
+		file := filepath.Join(dir, "bootstrap.yaml")
+		return file, os.WriteFile(file, []byte(o.Bootstrap), 0o644)
+	}
+	file := filepath.Join(dir, "bootstrap.json")
+	return file, writeJSON(file, o.bootstrap(dir))
 }
 
 // bootstrap returns Envoy's bootstrap. With Dynamic, the listeners are left to

@@ -3,9 +3,10 @@
 // logs, and sends requests from many clients, over HTTP/1.1 and HTTP/2. It also
 // has the upstream server that stands behind Envoy.
 //
-// Every process is killed when its test ends, and by the kernel when the test
-// program dies before that. What a failed test's Envoys were given and what
-// they logged stays in build/e2e-logs/NAME_OF_THE_TEST.
+// Envoys are processes of the binaries that `make envoy` fetches, or containers
+// of the official image: see InDocker. Each is killed when its test ends, and
+// when the test program dies before that. What a failed test's Envoys were given
+// and what they logged stays in build/e2e-logs/NAME_OF_THE_TEST.
 //
 // The package expects Linux: clients take their addresses from 127.0.0.0/8,
 // which is all loopback there, and memory is read from /proc.

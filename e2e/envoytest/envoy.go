@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,15 +20,14 @@ const Current = "1.40.0"
 // The files in the folder of a running Envoy.
 const (
 	envoyLog      = "envoy.log"
-	bootstrapFile = "bootstrap.json"
 	listenersFile = "listeners.json"
 	adminFile     = "admin-address"
 )
 
 // Envoy is a running Envoy.
 type Envoy struct {
+	process
 	dir     string
-	cmd     *exec.Cmd
 	exited  chan struct{} // closed when the process has ended
 	admin   string        // host:port of the admin endpoint
 	workers int
@@ -95,16 +93,13 @@ func Run(name string, o Options) (*Envoy, error) {
 
 // launch starts the process without waiting for anything.
 func launch(name string, o Options) (*Envoy, error) {
-	binary, err := built("make envoy", "envoy", or(o.Version, Current), "envoy")
-	if err != nil {
-		return nil, err
-	}
 	dir, err := logFolder(name)
 	if err != nil {
 		return nil, err
 	}
 	e := &Envoy{dir: dir, exited: make(chan struct{}), workers: max(o.Workers, 1), numbers: map[string]int{}}
-	if err := writeJSON(filepath.Join(dir, bootstrapFile), o.bootstrap(dir)); err != nil {
+	bootstrap, err := o.writeBootstrap(dir)
+	if err != nil {
 		return nil, err
 	}
 	if o.Dynamic {
@@ -119,8 +114,8 @@ func launch(name string, o Options) (*Envoy, error) {
 	}
 	defer log.Close()
 
-	e.cmd = exec.Command(binary,
-		"--config-path", filepath.Join(dir, bootstrapFile),
+	e.process, err = envoyCommand(or(o.Version, Current),
+		"--config-path", bootstrap,
 		"--admin-address-path", filepath.Join(dir, adminFile),
 		"--concurrency", strconv.Itoa(e.workers),
 		// Several Envoys share a machine's shared memory only under ids of their own.
@@ -128,8 +123,10 @@ func launch(name string, o Options) (*Envoy, error) {
 		// Access log lines are wanted soon; Envoy gathers them for 10 s otherwise.
 		"--file-flush-interval-msec", "20",
 		"--log-level", "warning", "--component-log-level", "wasm:info")
+	if err != nil {
+		return nil, err
+	}
 	e.cmd.Stdout, e.cmd.Stderr = log, log
-	dieWithParent(e.cmd)
 	if err := e.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -142,11 +139,10 @@ func launch(name string, o Options) (*Envoy, error) {
 
 // Stop ends the process, and removes its folder unless it is to be kept.
 func (e *Envoy) Stop(keep bool) {
-	e.cmd.Process.Kill()
+	e.kill()
 	<-e.exited
 	if !keep {
-		os.RemoveAll(e.dir)
-		os.Remove(filepath.Dir(e.dir)) // unless another Envoy's folder is in it
+		removeFolder(e.dir)
 	}
 }
 
@@ -201,7 +197,11 @@ func (e *Envoy) hasExited() bool {
 // RSS returns the memory of the process that is in use, in bytes.
 func (e *Envoy) RSS(t testing.TB) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.cmd.Process.Pid))
+	pid, err := e.pid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}

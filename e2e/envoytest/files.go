@@ -81,3 +81,9 @@ func logFolder(name string) (string, error) {
 	dir := filepath.Join(ofName, fmt.Sprintf("envoy-%d", n))
 	return dir, os.MkdirAll(dir, 0o755)
 }
+
+// removeFolder removes what logFolder has made.
+func removeFolder(dir string) {
+	os.RemoveAll(dir)
+	os.Remove(filepath.Dir(dir)) // unless another Envoy's folder is in it
+}

@@ -2,8 +2,11 @@
 
 package envoytest
 
-import "os/exec"
+import (
+	"os/exec"
+	"syscall"
+)
 
 // dieWithParent can't be had outside Linux; there the cleanups of the tests
 // have to do.
-func dieWithParent(*exec.Cmd) {}
+func dieWithParent(*exec.Cmd, syscall.Signal) {}

@@ -64,6 +64,9 @@ func RunUpstream() (*Upstream, error) {
 // Requests is how many requests have reached the upstream so far.
 func (u *Upstream) Requests() int64 { return u.requests.Load() }
 
+// Port is the upstream's port on 127.0.0.1.
+func (u *Upstream) Port() int { return u.address.Port }
+
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	u.requests.Add(1)
 	for _, header := range r.Header["X-Reply-Header"] {
