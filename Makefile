@@ -10,11 +10,17 @@ LINT      := v2.15.0
 WASM      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags='-s -w'
 SOURCES   := $(shell find algorithms filter -name '*.go' -not -name '*_test.go' -o -name '*.s') go.mod go.sum filter/wasm/default.pgo
 
-.PHONY: help build demo test bench profile fuzz envoy lint clean
+# Kubernetes' own types, which are for tests alone, are a Go module apart: they
+# would be most of what the filter's go.mod lists.
+KUBERNETES := e2e/kubernetes
+# The name of the image that `make image` builds.
+IMAGE     ?= sluice
+
+.PHONY: help build demo test e2e-docker image bench profile fuzz envoy lint clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z].*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z].*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: $(BUILD)/sluice.wasm ## build the filter, build/sluice.wasm, and print its size
 	@wc -c <$(BUILD)/sluice.wasm | awk '{printf "$(BUILD)/sluice.wasm: %d bytes (%.1f MB)\n", $$1, $$1/1e6}'
@@ -41,6 +47,18 @@ test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run every tes
 	$(GO) vet ./...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./filter/...
 	$(GO) test ./...
+	cd $(KUBERNETES) && $(GO) vet ./... && $(GO) test ./...
+
+# Containers that are left belong to a test program that was killed.
+e2e-docker: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run the tests on Envoys in Docker, and the compose file
+	@for version in $(ENVOYS); do e2e/envoy-image $$version $(BUILD)/envoy/$$version/envoy || exit 1; done
+	@trap 'docker ps --all --quiet --filter label=sluice-e2e | xargs -r docker rm --force' EXIT; \
+		set -x; SLUICE_ENVOY=docker $(GO) test -count=1 -timeout 20m ./e2e
+
+# The image is sent to the builder as a tar archive, which every version of
+# Docker takes; the folder build/ would be sent whole by some.
+image: build ## build the OCI image for Istio and Envoy Gateway, named by IMAGE
+	tar -c -C envoy/docker Dockerfile -C $(abspath $(BUILD)) sluice.wasm | docker build --tag $(IMAGE) -
 
 bench: ## time a decision, natively, and each algorithm
 	$(GO) test -run '^$$' -bench . -benchmem ./algorithms ./filter/policy ./filter/plugin
@@ -49,9 +67,8 @@ bench: ## time a decision, natively, and each algorithm
 # code of the Go compiler spends most of its time on.
 profile: ## make filter/wasm/default.pgo anew, after a change of the hot path
 	@mkdir -p $(BUILD)
-	$(GO) test ./filter/policy -run '^$$' -bench Decide -benchtime 6s -cpuprofile $(BUILD)/policy.pprof -o $(BUILD)/policy.test
-	$(GO) test ./filter/plugin -run '^$$' -bench Stream -benchtime 3s -cpuprofile $(BUILD)/plugin.pprof -o $(BUILD)/plugin.test
-	$(GO) tool pprof -proto -output=filter/wasm/default.pgo $(BUILD)/policy.pprof $(BUILD)/plugin.pprof
+	$(GO) test ./filter/plugin -run '^$$' -bench Request -benchtime 12s -cpuprofile $(BUILD)/request.pprof -o $(BUILD)/request.test
+	$(GO) tool pprof -proto -output=filter/wasm/default.pgo $(BUILD)/request.pprof
 
 FUZZTIME ?= 20s
 fuzz: ## fuzz each parser for FUZZTIME (20s)
@@ -64,6 +81,7 @@ fuzz: ## fuzz each parser for FUZZTIME (20s)
 lint: $(BUILD)/bin/golangci-lint-$(LINT) ## check style and common mistakes
 	$< run ./...
 	GOOS=wasip1 GOARCH=wasm $< run ./filter/...
+	cd $(KUBERNETES) && $(abspath $<) run --config $(abspath .golangci.yml) ./...
 
 $(BUILD)/bin/golangci-lint-$(LINT):
 	@echo "Building golangci-lint $(LINT) into $(BUILD)/bin (Go module proxy)"
