@@ -69,14 +69,16 @@ type Decision struct {
 // Limiter decides by one algorithm under one set of numbers. Implementations
 // are immutable and safe for concurrent use.
 type Limiter interface {
-	// Decide says whether a request of the given cost (0 to MaxUnits units) is
-	// admitted at now, and returns the state that follows. A refused request
-	// and a request of cost 0 leave the state as it is, bit for bit.
+	// Decide says in d whether a request of the given cost (0 to MaxUnits units)
+	// is admitted at now, and makes s the state that follows. A refused request
+	// and a request of cost 0 leave the state as it is, bit for bit. Both are
+	// pointers because they are large for WebAssembly, where results are copied
+	// in memory, several times; package function Decide is easier to read.
 	//
 	// Cost 0 looks without taking: it is admitted unless the bucket is in
 	// debt (a queue has no debt and always admits it). A cost above
 	// Decision.Limit is refused for ever.
-	Decide(s State, now Time, cost int64) (State, Decision)
+	Decide(s *State, now Time, cost int64, d *Decision)
 
 	// GiveBack undoes an admission: it returns the state without the cost that
 	// Decide took. window is the Decision's Window. What can't be given back
@@ -97,4 +99,12 @@ type Limiter interface {
 	// UsesWall says whether Decide looks at Time.Wall; where it does not, the
 	// caller need not read that clock.
 	UsesWall() bool
+}
+
+// Decide returns the state that follows s by a limiter's Decide, and its
+// decision.
+func Decide(l Limiter, s State, now Time, cost int64) (State, Decision) {
+	var d Decision
+	l.Decide(&s, now, cost, &d)
+	return s, d
 }

@@ -62,10 +62,10 @@ func checkUnits(name string, n int64) error {
 }
 
 // Decide does not allocate: BenchmarkDecide.
-func (b *bucket) Decide(s State, now Time, cost int64) (State, Decision) {
+func (b *bucket) Decide(s *State, now Time, cost int64, d *Decision) {
 	l := loadLevel(s, b.rate).fallenAt(now.Mono, b.rate)
 	left := b.capacity - l.units() // below 0 in debt
-	d := Decision{Limit: b.capacity}
+	*d = Decision{Limit: b.capacity}
 	switch {
 	case cost > b.capacity:
 		d.Never = true
@@ -76,13 +76,12 @@ func (b *bucket) Decide(s State, now Time, cost int64) (State, Decision) {
 		if cost > 0 {
 			l = l.plus(cost)
 			left -= cost
-			s = l.state(b.rate, 0)
+			l.store(s, b.rate, 0)
 			d.Window = l.at
 		}
 	}
 	d.Remaining = max(left, 0)
 	d.Reset = l.timeTo(0, now.Mono, b.rate)
-	return s, d
 }
 
 // GiveBack takes the cost out of the level, less what the bucket may have got
@@ -92,12 +91,13 @@ func (b *bucket) Decide(s State, now Time, cost int64) (State, Decision) {
 // rate times the time in between; giving back the whole cost would let others
 // have twice what has come back already.
 func (b *bucket) GiveBack(s State, _ Time, cost, window int64) State {
-	l := loadLevel(s, b.rate)
+	l := loadLevel(&s, b.rate)
 	if l.empty() {
 		return s
 	}
 	taken := level{at: window}.plus(cost)
-	return l.minus(taken.fallenAt(l.at, b.rate), b.rate).state(b.rate, 0)
+	l.minus(taken.fallenAt(l.at, b.rate), b.rate).store(&s, b.rate, 0)
+	return s
 }
 
 // Quota is the capacity and the time in which an empty bucket fills, or a full

@@ -123,7 +123,7 @@ func TestGCRAIsVirtualScheduling(t *testing.T) {
 				arrival = rat(now)
 			}
 			conforms := new(big.Rat).Sub(arrival, rat(now)).Cmp(tolerance) <= 0
-			s, d = limiter.Decide(s, Time{Mono: now}, 1)
+			s, d = Decide(limiter, s, Time{Mono: now}, 1)
 			if d.Allowed != conforms {
 				t.Fatalf("at %d allowed is %v, but theoretical arrival is %v", now, d.Allowed, arrival)
 			}
@@ -149,8 +149,8 @@ func TestBucketsNeedNoWallClock(t *testing.T) {
 func TestRetryAfterIsRightOnAClockThatSteppedBack(t *testing.T) {
 	limiter := must(t)(NewTokenBucket(2, mustRate(t, "1/s")))
 	second := int64(time.Second)
-	s, _ := limiter.Decide(State{}, Time{Mono: 10 * second}, 2)
-	_, d := limiter.Decide(s, Time{Mono: 4 * second}, 1)
+	s, _ := Decide(limiter, State{}, Time{Mono: 10 * second}, 2)
+	_, d := Decide(limiter, s, Time{Mono: 4 * second}, 1)
 	if want := 7 * time.Second; d.Allowed || d.RetryAfter != want {
 		t.Errorf("6 s back: allowed %v, retry after %v; want %v", d.Allowed, d.RetryAfter, want)
 	}
@@ -162,26 +162,26 @@ func TestRetryAfterIsRightOnAClockThatSteppedBack(t *testing.T) {
 func TestTimesBeyondAnInt64Saturate(t *testing.T) {
 	slowest := mustRate(t, "1/d")
 	queue := must(t)(NewLeakyQueue(MaxUnits, slowest, time.Minute))
-	s, d := queue.Decide(State{}, Time{Mono: 1}, MaxUnits)
+	s, d := Decide(queue, State{}, Time{Mono: 1}, MaxUnits)
 	if !d.Allowed || d.Wait != 0 || d.Reset != Forever {
 		t.Errorf("in an idle queue: %+v", d)
 	}
-	if _, d = queue.Decide(s, Time{Mono: 1}, 1); d.Allowed || d.RetryAfter != Forever {
+	if _, d = Decide(queue, s, Time{Mono: 1}, 1); d.Allowed || d.RetryAfter != Forever {
 		t.Errorf("in a queue for ever: %+v", d)
 	}
 
 	limiter := must(t)(NewTokenBucket(MaxUnits, slowest))
-	s, d = limiter.Decide(State{}, Time{Mono: 1}, MaxUnits)
+	s, d = Decide(limiter, State{}, Time{Mono: 1}, MaxUnits)
 	if !d.Allowed || d.Remaining != 0 || d.Reset != Forever {
 		t.Errorf("after all tokens: %+v", d)
 	}
-	if _, d = limiter.Decide(s, Time{Mono: 1}, MaxUnits); d.RetryAfter != Forever {
+	if _, d = Decide(limiter, s, Time{Mono: 1}, MaxUnits); d.RetryAfter != Forever {
 		t.Errorf("retry after %d, want %d", d.RetryAfter, Forever)
 	}
-	if _, d = limiter.Decide(s, Time{Mono: 1}, 1); d.RetryAfter != day {
+	if _, d = Decide(limiter, s, Time{Mono: 1}, 1); d.RetryAfter != day {
 		t.Errorf("retry after %v for one token, want a day", d.RetryAfter)
 	}
-	if _, d = limiter.Decide(s, Time{Mono: -1 << 63}, 1); d.Allowed || d.RetryAfter != Forever {
+	if _, d = Decide(limiter, s, Time{Mono: -1 << 63}, 1); d.Allowed || d.RetryAfter != Forever {
 		t.Errorf("on a clock that stepped back as far as it can: %+v", d)
 	}
 }
@@ -208,8 +208,8 @@ func TestAYearOfADailyRateHasNoDrift(t *testing.T) {
 		admitted := int64(0)
 		// Every step takes all that there is, as a look says.
 		drain := func(now Time) {
-			_, look := limiter.Decide(s, now, 0)
-			next, d := limiter.Decide(s, now, look.Remaining)
+			_, look := Decide(limiter, s, now, 0)
+			next, d := Decide(limiter, s, now, look.Remaining)
 			if !d.Allowed || d.Remaining != 0 {
 				t.Fatalf("%s: %d remained, but taking them gives %+v", c.rate, look.Remaining, d)
 			}

@@ -55,7 +55,7 @@ func TestCasesFromTheField(t *testing.T) {
 				}
 				at := step.At * int64(time.Millisecond)
 				var d Decision
-				s, d = limiter.Decide(s, Time{Mono: at, Wall: at}, cost)
+				s, d = Decide(limiter, s, Time{Mono: at, Wall: at}, cost)
 				got := map[string]any{
 					"allowed":            d.Allowed,
 					"never":              d.Never,

@@ -39,12 +39,12 @@ func TestWhatWasSpentStaysSpentWhenALimitChanges(t *testing.T) {
 			must(t)(NewLeakyQueue(100, mustRate(t, "1/s"), time.Minute)), 93, 8,
 		},
 	} {
-		s, _ := c.before.Decide(State{}, Time{}, 1)
-		s, d := c.before.Decide(s, Time{}, 7)
+		s, _ := Decide(c.before, State{}, Time{}, 1)
+		s, d := Decide(c.before, s, Time{}, 7)
 		if !d.Allowed {
 			t.Fatalf("%s: %+v", c.name, d)
 		}
-		next, d := c.smaller.Decide(s, Time{}, 1)
+		next, d := Decide(c.smaller, s, Time{}, 1)
 		wantRetry := c.recovers
 		if wantRetry%time.Second != 0 {
 			wantRetry++ // rounded up
@@ -52,7 +52,7 @@ func TestWhatWasSpentStaysSpentWhenALimitChanges(t *testing.T) {
 		if d.Allowed || d.Never || d.Remaining != 0 || d.RetryAfter != wantRetry || next != s {
 			t.Errorf("%s, smaller: %+v, want a refusal for %v", c.name, d, wantRetry)
 		}
-		_, d = c.larger.Decide(s, Time{}, 0)
+		_, d = Decide(c.larger, s, Time{}, 0)
 		if !d.Allowed || d.Remaining != c.leftInLarger || int64(d.Reset) != c.reset*second {
 			t.Errorf("%s, larger: %+v, want %d left and reset in %d s", c.name, d, c.leftInLarger, c.reset)
 		}
@@ -66,15 +66,15 @@ func TestABucketInDebtRefusesEvenALook(t *testing.T) {
 		{must(t)(NewFixedWindow(8, minute)), must(t)(NewFixedWindow(5, minute))},
 		{must(t)(NewSlidingWindow(8, minute)), must(t)(NewSlidingWindow(5, minute))},
 	} {
-		s, _ := c.before.Decide(State{}, Time{}, 8)
-		_, d := c.after.Decide(s, Time{}, 0)
+		s, _ := Decide(c.before, State{}, Time{}, 8)
+		_, d := Decide(c.after, s, Time{}, 0)
 		if d.Allowed || d.RetryAfter < 1 {
 			t.Fatalf("%T in debt: %+v", c.after, d)
 		}
-		if _, again := c.after.Decide(s, Time{}.plus(d.RetryAfter), 0); !again.Allowed {
+		if _, again := Decide(c.after, s, Time{}.plus(d.RetryAfter), 0); !again.Allowed {
 			t.Errorf("%T after waiting %v as told: %+v", c.after, d.RetryAfter, again)
 		}
-		if _, before := c.after.Decide(s, Time{}.plus(d.RetryAfter-1), 0); before.Allowed {
+		if _, before := Decide(c.after, s, Time{}.plus(d.RetryAfter-1), 0); before.Allowed {
 			t.Errorf("%T 1 ns before %v: admitted", c.after, d.RetryAfter)
 		}
 	}
@@ -89,7 +89,9 @@ func TestReadingUnderAnotherRateNeverForgives(t *testing.T) {
 			whole: rapid.Uint64Range(0, 10).Draw(t, "whole"),
 			frac:  rapid.OneOf(rapid.Uint64Range(0, wrote.den-1), rapid.Just(wrote.den-1)).Draw(t, "frac"),
 		}
-		read := loadLevel(l.state(wrote, 0), reads)
+		var s State
+		l.store(&s, wrote, 0)
+		read := loadLevel(&s, reads)
 		// Rounded up, by less than the smallest that the reader can tell apart.
 		more := new(big.Rat).Sub(unitsOf(read, reads), unitsOf(l, wrote))
 		if more.Sign() < 0 || more.Cmp(big.NewRat(1, int64(reads.den))) >= 0 {
@@ -143,7 +145,7 @@ func TestTwoSettingsOnOneBucketAdmitNoMoreThanTheLooserOne(t *testing.T) {
 			now = now.plus(time.Duration(clockStep(use.full, d, false).Draw(t, "clock goes on")))
 			cost := costs.Draw(t, "cost")
 			var next State
-			next, d = use.limiter.Decide(s, now, cost)
+			next, d = Decide(use.limiter, s, now, cost)
 			if !d.Allowed && next != s {
 				t.Fatal("a refusal wrote")
 			}
@@ -172,7 +174,7 @@ func TestTheStricterSettingStillRefusesAfterThousandsOfReadings(t *testing.T) {
 	admitted := int64(0)
 	for i := range 50_000 {
 		now = now.plus(10 * time.Millisecond)
-		next, d := strict.Decide(s, now, 1)
+		next, d := Decide(strict, s, now, 1)
 		if i >= 100 && (d.Allowed || d.RetryAfter < 90*time.Second) {
 			t.Fatalf("the stricter setting at %v: %+v", time.Duration(now.Mono), d)
 		}
@@ -180,7 +182,7 @@ func TestTheStricterSettingStillRefusesAfterThousandsOfReadings(t *testing.T) {
 		if d.Allowed {
 			admitted++
 		}
-		if s, d = loose.Decide(s, now, 1); d.Allowed {
+		if s, d = Decide(loose, s, now, 1); d.Allowed {
 			admitted++
 		}
 	}

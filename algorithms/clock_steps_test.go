@@ -77,7 +77,7 @@ func stepWallClock(t *rapid.T, l Limiter, limit int64, length, longest time.Dura
 		now = now.plus(time.Duration(clockStep(length, last, false).Draw(t, "clocks go on")))
 		now.Wall += jump.Draw(t, "wall clock steps by")
 		cost := rapid.Int64Range(0, limit).Draw(t, "cost")
-		s, last = l.Decide(s, now, cost)
+		s, last = Decide(l, s, now, cost)
 		if last.Allowed && cost > 0 {
 			takes = append(takes, windowTake{now.Mono, last.Window, cost})
 		}
@@ -93,7 +93,7 @@ func stepWallClock(t *rapid.T, l Limiter, limit int64, length, longest time.Dura
 		}
 		then := now.plus(last.RetryAfter)
 		then.Wall += jump.Draw(t, "meanwhile the wall clock steps by")
-		if _, d := l.Decide(s, then, cost); !d.Allowed {
+		if _, d := Decide(l, s, then, cost); !d.Allowed {
 			t.Fatalf("refused after waiting %v as told; another %v", last.RetryAfter, d.RetryAfter)
 		}
 	}
@@ -103,20 +103,20 @@ func stepWallClock(t *rapid.T, l Limiter, limit int64, length, longest time.Dura
 func TestAStepForwardOpensTheNextFixedWindow(t *testing.T) {
 	limiter := must(t)(NewFixedWindow(1, mustWindow(t, "1d", "")))
 	now := Time{Mono: 5, Wall: 10 * int64(time.Hour)}
-	s, _ := limiter.Decide(State{}, now, 1)
+	s, _ := Decide(limiter, State{}, now, 1)
 	now.Wall += int64(14 * time.Hour)
-	s, d := limiter.Decide(s, now, 1)
+	s, d := Decide(limiter, s, now, 1)
 	if !d.Allowed || d.Reset != day || d.Window != int64(day) {
 		t.Fatalf("on the next day: %+v", d)
 	}
 	// Back on the first day the second one's window stays.
 	now.Wall -= int64(14 * time.Hour)
-	if _, d = limiter.Decide(s, now, 1); d.Allowed || d.RetryAfter != day {
+	if _, d = Decide(limiter, s, now, 1); d.Allowed || d.RetryAfter != day {
 		t.Fatalf("back on the first day: %+v", d)
 	}
 	// It ends by the monotonic clock, and the third day's follows it.
 	now.Mono += int64(day)
-	_, d = limiter.Decide(s, now, 1)
+	_, d = Decide(limiter, s, now, 1)
 	if !d.Allowed || d.Reset != day || d.Window != 2*int64(day) {
 		t.Fatalf("a day later: %+v", d)
 	}
@@ -126,17 +126,17 @@ func TestAStepOfTheWallClockChangesNothingInASlidingWindow(t *testing.T) {
 	limiter := must(t)(NewSlidingWindow(10, mustWindow(t, "1m", "")))
 	const second = int64(time.Second)
 	at := func(mono, wall int64) Time { return Time{Mono: mono * second, Wall: wall * second} }
-	s, _ := limiter.Decide(State{}, at(59, 59), 10)
+	s, _ := Decide(limiter, State{}, at(59, 59), 10)
 	for _, wall := range []int64{-1e9, 0, 59, 60, 90, 1e9} {
-		if _, d := limiter.Decide(s, at(60, wall), 1); d.Allowed || d.RetryAfter != 6*time.Second {
+		if _, d := Decide(limiter, s, at(60, wall), 1); d.Allowed || d.RetryAfter != 6*time.Second {
 			t.Errorf("wall clock at %d: %+v", wall, d)
 		}
-		if _, d := limiter.Decide(s, at(66, wall), 1); !d.Allowed {
+		if _, d := Decide(limiter, s, at(66, wall), 1); !d.Allowed {
 			t.Errorf("wall clock at %d: refused 6 s later", wall)
 		}
 	}
 	// A bucket that has rested for a whole window is aligned anew.
-	if _, d := limiter.Decide(s, at(180, 1234567), 1); !d.Allowed || d.Reset != 113*time.Second {
+	if _, d := Decide(limiter, s, at(180, 1234567), 1); !d.Allowed || d.Reset != 113*time.Second {
 		t.Errorf("after a rest: %+v", d)
 	}
 }

@@ -11,12 +11,13 @@ import (
 func TestDecidingDoesNotAllocate(t *testing.T) {
 	for name, l := range allLimiters(t) {
 		var s State
+		var d Decision
 		now := Time{Mono: 1, Wall: 1}
 		allocations := testing.AllocsPerRun(1000, func() {
 			now = now.plus(30 * time.Millisecond)
-			next, d := l.Decide(s, now, 1)
-			s = l.GiveBack(next, now, 1, d.Window)
-			s, _ = l.Decide(s, now, 1)
+			l.Decide(&s, now, 1, &d)
+			s = l.GiveBack(s, now, 1, d.Window)
+			l.Decide(&s, now, 1, &d)
 		})
 		if allocations != 0 {
 			t.Errorf("%s allocates %v times", name, allocations)
@@ -30,10 +31,11 @@ func BenchmarkDecide(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			var s State
+			var d Decision
 			now := Time{Mono: 1, Wall: 1_700_000_000_000_000_000}
 			for b.Loop() {
 				now = now.plus(50 * time.Millisecond)
-				s, _ = l.Decide(s, now, 1)
+				l.Decide(&s, now, 1, &d)
 			}
 		})
 	}
@@ -44,7 +46,7 @@ func BenchmarkGiveBack(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			now := Time{Mono: 1, Wall: 1_700_000_000_000_000_000}
-			s, d := l.Decide(State{}, now, 1)
+			s, d := Decide(l, State{}, now, 1)
 			for b.Loop() {
 				l.GiveBack(s, now, 1, d.Window)
 			}

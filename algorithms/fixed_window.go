@@ -38,10 +38,10 @@ func NewFixedWindow(limit int64, w Window) (Limiter, error) {
 }
 
 // Decide does not allocate: BenchmarkDecide.
-func (f *fixedWindow) Decide(s State, now Time, cost int64) (State, Decision) {
-	window, count := f.load(s, now)
+func (f *fixedWindow) Decide(s *State, now Time, cost int64, d *Decision) {
+	window, count := f.load(*s, now)
 	left := f.limit - count // below 0 in debt
-	d := Decision{Limit: f.limit}
+	*d = Decision{Limit: f.limit}
 	switch {
 	case cost > f.limit:
 		d.Never = true
@@ -52,7 +52,7 @@ func (f *fixedWindow) Decide(s State, now Time, cost int64) (State, Decision) {
 		if cost > 0 {
 			count += cost
 			left -= cost
-			s = State{uint64(window.label), uint64(window.end), uint64(count)}
+			*s = State{uint64(window.label), uint64(window.end), uint64(count)}
 			d.Window = window.label
 		}
 	}
@@ -60,7 +60,6 @@ func (f *fixedWindow) Decide(s State, now Time, cost int64) (State, Decision) {
 	if count > 0 {
 		d.Reset = until(window.end, now.Mono)
 	}
-	return s, d
 }
 
 // load returns the bucket's window at now and what is counted in it. The stored

@@ -44,7 +44,7 @@ func TestAnyStateIsAnswered(t *testing.T) {
 func checkAnswer(t fataler, name string, l Limiter, s State, now Time, cost, window int64) {
 	t.Helper()
 	cost = max(0, cost%(MaxUnits+1))
-	next, d := l.Decide(s, now, cost)
+	next, d := Decide(l, s, now, cost)
 	switch {
 	case d.Remaining < 0, d.Remaining > d.Limit, d.Reset < 0, d.RetryAfter < 0, d.Wait < 0:
 		t.Fatal(name, "answers out of range:", d)

@@ -29,12 +29,12 @@ func TestGivingBackWithNothingInBetweenRestoresTheBucket(t *testing.T) {
 		costs := anyCost(capacity)
 		for range rapid.IntRange(0, 8).Draw(t, "requests") {
 			now = now.plus(time.Duration(clockStep(length, d, true).Draw(t, "clock goes on")))
-			s, d = limiter.Decide(s, now, costs.Draw(t, "cost"))
+			s, d = Decide(limiter, s, now, costs.Draw(t, "cost"))
 		}
 		now = now.plus(time.Duration(clockStep(length, d, true).Draw(t, "clock goes on")))
 		before := s
 		cost := rapid.Int64Range(1, capacity).Draw(t, "cost given back")
-		s, d = limiter.Decide(s, now, cost)
+		s, d = Decide(limiter, s, now, cost)
 		if !d.Allowed {
 			t.Skip("refused")
 		}
@@ -75,7 +75,7 @@ func TestGivingBackLetsInNoMoreThanIfItHadNeverBeenTaken(t *testing.T) {
 				continue
 			}
 			cost := anyCost(capacity).Draw(t, "cost")
-			if s, d = l.Decide(s, now, cost); d.Allowed && cost > 0 {
+			if s, d = Decide(l, s, now, cost); d.Allowed && cost > 0 {
 				latest = max(latest, now.Mono)
 				admitted = append(admitted, admission{take{latest, cost}, d.Window, false})
 			}
@@ -136,14 +136,14 @@ func TestGivingBackLetsInNoMoreThanIfItHadNeverBeenTaken(t *testing.T) {
 // else has taken. Only 7 are there to be given back.
 func TestWhatHasComeBackIsNotGivenBackAgain(t *testing.T) {
 	limiter := must(t)(NewTokenBucket(10, mustRate(t, "1/s")))
-	s, first := limiter.Decide(State{}, Time{Mono: 5}, 10)
+	s, first := Decide(limiter, State{}, Time{Mono: 5}, 10)
 	now := Time{Mono: 5}.plus(3 * time.Second)
-	s, d := limiter.Decide(s, now, 3)
+	s, d := Decide(limiter, s, now, 3)
 	if !d.Allowed || d.Remaining != 0 {
 		t.Fatalf("3 s later: %+v", d)
 	}
 	s = limiter.GiveBack(s, now.plus(time.Second), 10, first.Window)
-	if _, d = limiter.Decide(s, now, 0); d.Remaining != 7 {
+	if _, d = Decide(limiter, s, now, 0); d.Remaining != 7 {
 		t.Errorf("%d are left after giving back, want 7", d.Remaining)
 	}
 }
@@ -159,9 +159,9 @@ func TestWhoeverWasAdmittedBeforeGivingBackIsAdmittedAfter(t *testing.T) {
 		window := rapid.OneOf(rapid.Just(int64(s[0])), rapid.Int64()).Draw(t, "window")
 		cost := rapid.Int64Range(0, 10).Draw(t, "cost")
 		for name, limiter := range allLimiters(t) {
-			_, before := limiter.Decide(s, now, cost)
+			_, before := Decide(limiter, s, now, cost)
 			back := limiter.GiveBack(s, now, rapid.Int64Range(0, MaxUnits).Draw(t, "given back"), window)
-			if _, after := limiter.Decide(back, now, cost); before.Allowed && !after.Allowed {
+			if _, after := Decide(limiter, back, now, cost); before.Allowed && !after.Allowed {
 				t.Fatalf("%s refuses %d after giving back, and admitted it before", name, cost)
 			}
 		}
@@ -171,14 +171,14 @@ func TestWhoeverWasAdmittedBeforeGivingBackIsAdmittedAfter(t *testing.T) {
 func TestGivingBackMoreThanThereIsLeavesAWholeBucket(t *testing.T) {
 	now := Time{Mono: 7, Wall: 7}
 	for name, limiter := range allLimiters(t) {
-		_, unused := limiter.Decide(State{}, now, 1)
-		s, d := limiter.Decide(State{}, now, 1)
+		_, unused := Decide(limiter, State{}, now, 1)
+		s, d := Decide(limiter, State{}, now, 1)
 		for range 2 {
 			s = limiter.GiveBack(s, now, 5, d.Window)
-			if _, back := limiter.Decide(s, now, 1); back != unused {
+			if _, back := Decide(limiter, s, now, 1); back != unused {
 				t.Errorf("%s: after giving back %+v, in an unused bucket %+v", name, back, unused)
 			}
-			_, look := limiter.Decide(s, now.plus(-3), 0)
+			_, look := Decide(limiter, s, now.plus(-3), 0)
 			if !look.Allowed || look.Remaining != look.Limit || look.Reset != 0 {
 				t.Errorf("%s: 3 ns back: %+v", name, look)
 			}

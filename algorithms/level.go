@@ -36,7 +36,7 @@ type level struct {
 
 // loadLevel returns the level that s holds. Where another rate's denominator
 // wrote it, the fraction is rounded up, so that no reading ever forgives.
-func loadLevel(s State, r Rate) level {
+func loadLevel(s *State, r Rate) level {
 	l := level{at: int64(s[0]), whole: s[3] & math.MaxUint32, frac: s[1]}
 	den := s[2]
 	if den == r.den && l.frac < den {
@@ -52,9 +52,10 @@ func loadLevel(s State, r Rate) level {
 	return l
 }
 
-// state returns the State that holds the level, with the units waiting.
-func (l level) state(r Rate, waiting int64) State {
-	return State{uint64(l.at), l.frac, r.den, uint64(waiting)<<32 | min(l.whole, math.MaxUint32)}
+// store makes s the State that holds the level, with the units waiting.
+func (l level) store(s *State, r Rate, waiting int64) {
+	s[0], s[1], s[2] = uint64(l.at), l.frac, r.den
+	s[3] = uint64(waiting)<<32 | min(l.whole, math.MaxUint32)
 }
 
 // fallenAt returns the level at now. On a clock that has stepped back nothing

@@ -50,11 +50,11 @@ func NewLeakyQueue(capacity int64, leak Rate, maxWait time.Duration) (Limiter, e
 }
 
 // Decide does not allocate: BenchmarkDecide.
-func (q *queue) Decide(s State, now Time, cost int64) (State, Decision) {
+func (q *queue) Decide(s *State, now Time, cost int64, d *Decision) {
 	l := loadLevel(s, q.rate).fallenAt(now.Mono, q.rate)
 	waiting := waitingUnits(s, l)
 	wait := l.timeTo(0, now.Mono, q.rate)
-	d := Decision{Limit: q.capacity, Reset: wait}
+	*d = Decision{Limit: q.capacity, Reset: wait}
 	switch {
 	case cost > q.capacity:
 		d.Never = true
@@ -69,17 +69,16 @@ func (q *queue) Decide(s State, now Time, cost int64) (State, Decision) {
 			waiting += cost
 		}
 		l = l.plus(cost)
-		s = l.state(q.rate, waiting)
+		l.store(s, q.rate, waiting)
 		d.Reset = l.timeTo(0, now.Mono, q.rate)
 		d.Window = later(now.Mono, d.Reset)
 	}
 	d.Remaining = max(q.capacity-waiting, 0)
-	return s, d
 }
 
 // waitingUnits returns how many units of the backlog l have to wait, where s is
 // the State that it comes from.
-func waitingUnits(s State, l level) int64 {
+func waitingUnits(s *State, l level) int64 {
 	if l.empty() {
 		return 0
 	}
@@ -106,13 +105,14 @@ func (q *queue) retryAfter(l level, now, waiting, cost int64, wait time.Duration
 // further ahead pass unused, since those behind it have been told when to
 // leave.
 func (q *queue) GiveBack(s State, _ Time, cost, window int64) State {
-	l := loadLevel(s, q.rate)
+	l := loadLevel(&s, q.rate)
 	end := later(l.at, l.timeTo(0, l.at, q.rate))
 	if l.empty() || end != window || end == math.MaxInt64 {
 		return s
 	}
 	l = l.minus(level{whole: uint64(cost)}, q.rate)
-	return l.state(q.rate, max(int64(s[3]>>32)-cost, 0))
+	l.store(&s, q.rate, max(int64(s[3]>>32)-cost, 0))
+	return s
 }
 
 // Quota is the capacity and the time in which that many requests leave.

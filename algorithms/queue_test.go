@@ -124,7 +124,7 @@ func TestAQueueLetsNoMoreLeaveThanItsLeakRate(t *testing.T) {
 		for i := range 40 {
 			now += clockStep(rate.TimeFor(5), d, false).Draw(t, "clock goes on")
 			cost := rapid.Int64Range(1, 4).Draw(t, "cost")
-			if s, d = limiter.Decide(s, Time{Mono: now}, cost); !d.Allowed {
+			if s, d = Decide(limiter, s, Time{Mono: now}, cost); !d.Allowed {
 				continue
 			}
 			leaves := now + int64(d.Wait)
@@ -155,11 +155,11 @@ func TestAYearOfDeparturesHasNoDrift(t *testing.T) {
 		{"1/1900ms", 1, 1_900_000_000, 1_000_000},
 	} {
 		limiter := must(t)(NewLeakyQueue(2, mustRate(t, c.rate), Forever))
-		s, d := limiter.Decide(State{}, Time{}, 1)
+		s, d := Decide(limiter, State{}, Time{}, 1)
 		// Each comes when the one before it leaves, and leaves after it.
 		now, perUnit := int64(0), big.NewRat(c.unit, c.n)
 		for i := int64(1); i <= c.max; i++ {
-			if s, d = limiter.Decide(s, Time{Mono: now}, 1); !d.Allowed {
+			if s, d = Decide(limiter, s, Time{Mono: now}, 1); !d.Allowed {
 				t.Fatalf("%s: the queue is full at request %d: %+v", c.rate, i, d)
 			}
 			now += int64(d.Wait)
@@ -192,7 +192,7 @@ func TestAQueuesRequestLeavesWhenItsFirstPlaceBegins(t *testing.T) {
 		{200, 1, true, 300 * ms, 0, 0, 400}, // now two wait, and this one
 	} {
 		var d Decision
-		s, d = limiter.Decide(s, Time{Mono: c.atMS * int64(ms)}, c.cost)
+		s, d = Decide(limiter, s, Time{Mono: c.atMS * int64(ms)}, c.cost)
 		got := step{c.atMS, c.cost, d.Allowed, d.Wait, d.RetryAfter, d.Remaining, int64(d.Reset / ms)}
 		if got != c {
 			t.Errorf("step %d:\n got %+v\nwant %+v", i, got, c)
@@ -203,8 +203,8 @@ func TestAQueuesRequestLeavesWhenItsFirstPlaceBegins(t *testing.T) {
 func TestAWaitOfExactlyTheLongestIsAdmitted(t *testing.T) {
 	for maxWait, admitted := range map[time.Duration]bool{333333333: false, 333333334: true} {
 		limiter := must(t)(NewLeakyQueue(10, mustRate(t, "3/s"), maxWait))
-		s, _ := limiter.Decide(State{}, Time{}, 1)
-		if _, d := limiter.Decide(s, Time{}, 1); d.Allowed != admitted {
+		s, _ := Decide(limiter, State{}, Time{}, 1)
+		if _, d := Decide(limiter, s, Time{}, 1); d.Allowed != admitted {
 			t.Errorf("a wait of 333333334 ns and at most %d: allowed %v", maxWait, d.Allowed)
 		}
 	}
@@ -219,12 +219,12 @@ func TestGivingUpTheLastPlaceRestoresTheQueue(t *testing.T) {
 		now := Time{}
 		for range rapid.IntRange(0, 10).Draw(t, "requests") {
 			now = now.plus(time.Duration(clockStep(rate.TimeFor(3), d, true).Draw(t, "clock goes on")))
-			s, d = limiter.Decide(s, now, rapid.Int64Range(1, 5).Draw(t, "cost"))
+			s, d = Decide(limiter, s, now, rapid.Int64Range(1, 5).Draw(t, "cost"))
 		}
 		now = now.plus(time.Duration(clockStep(rate.TimeFor(3), d, true).Draw(t, "clock goes on")))
 		cost := rapid.Int64Range(1, 5).Draw(t, "cost")
 		before := s
-		s, d = limiter.Decide(s, now, cost)
+		s, d = Decide(limiter, s, now, cost)
 		if !d.Allowed {
 			t.Skip("the queue is full")
 		}
@@ -232,7 +232,7 @@ func TestGivingUpTheLastPlaceRestoresTheQueue(t *testing.T) {
 
 		// Somebody else lines up behind, and gives up first.
 		other := rapid.Int64Range(1, 5).Draw(t, "cost behind")
-		if behind, d := limiter.Decide(s, now, other); d.Allowed {
+		if behind, d := Decide(limiter, s, now, other); d.Allowed {
 			if kept := limiter.GiveBack(behind, now, cost, first); kept != behind {
 				t.Fatalf("a place ahead was freed though %d units stand behind it", other)
 			}
@@ -251,8 +251,8 @@ func checkSameBucket(t *rapid.T, l Limiter, want, got State, now Time, step time
 	for _, wait := range []time.Duration{0, 1, step / 3, step - 1, step, 2 * step, 7 * step, 50 * step} {
 		for _, cost := range []int64{0, 1, 2, 7} {
 			at := now.plus(min(wait, farAway))
-			_, wanted := l.Decide(want, at, cost)
-			if _, decided := l.Decide(got, at, cost); decided != wanted {
+			_, wanted := Decide(l, want, at, cost)
+			if _, decided := Decide(l, got, at, cost); decided != wanted {
 				t.Fatalf("cost %d, %v later:\n got %+v\nwant %+v", cost, wait, decided, wanted)
 			}
 		}

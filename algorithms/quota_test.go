@@ -46,7 +46,7 @@ func TestABucketThatHasSpentItsQuotaIsWholeAgainAfterItsWindow(t *testing.T) {
 			must(t)(NewLeakyQueue(capacity, rate, 0)),
 		} {
 			units, window := l.Quota()
-			if _, d := l.Decide(State{}, Time{Mono: 1}, units); !d.Allowed || d.Limit != units || d.Reset != window {
+			if _, d := Decide(l, State{}, Time{Mono: 1}, units); !d.Allowed || d.Limit != units || d.Reset != window {
 				t.Fatalf("%T: spending %d gives %+v, want it whole again after %v", l, units, d, window)
 			}
 		}

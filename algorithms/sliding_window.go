@@ -52,12 +52,12 @@ func NewSlidingWindow(limit int64, w Window) (Limiter, error) {
 }
 
 // Decide does not allocate: BenchmarkDecide.
-func (w *slidingWindow) Decide(s State, now Time, cost int64) (State, Decision) {
-	c := w.load(s, now)
+func (w *slidingWindow) Decide(s *State, now Time, cost int64, d *Decision) {
+	c := w.load(*s, now)
 	// All but the weighted count are whole numbers, so rounding it up decides
 	// exactly as the fraction does.
 	left := w.limit - c.current - w.weight(c) // below 0 in debt
-	d := Decision{Limit: w.limit}
+	*d = Decision{Limit: w.limit}
 	switch {
 	case cost > w.limit:
 		d.Never = true
@@ -68,13 +68,12 @@ func (w *slidingWindow) Decide(s State, now Time, cost int64) (State, Decision) 
 		if cost > 0 {
 			c.current += cost
 			left -= cost
-			s = c.state()
+			*s = c.state()
 			d.Window = c.label
 		}
 	}
 	d.Remaining = max(left, 0)
 	d.Reset = w.reset(c, now.Mono)
-	return s, d
 }
 
 // load returns the bucket at now; on a clock that has stepped back, as of the

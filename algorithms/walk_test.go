@@ -29,7 +29,7 @@ func walk(t *rapid.T, l Limiter, ref reference, costs *rapid.Generator[int64], i
 		cost := costs.Draw(t, "cost")
 
 		want := ref.decide(now, cost)
-		next, got := l.Decide(s, now, cost)
+		next, got := Decide(l, s, now, cost)
 		if window := got.Window; !got.Allowed && window != 0 {
 			t.Fatalf("a refusal was counted in %d", window)
 		}
@@ -63,10 +63,10 @@ func checkRetryAfter(t *rapid.T, l Limiter, s State, now Time, cost int64, d Dec
 	if d.RetryAfter > farAway {
 		return
 	}
-	if _, again := l.Decide(s, now.plus(d.RetryAfter), cost); !again.Allowed {
+	if _, again := Decide(l, s, now.plus(d.RetryAfter), cost); !again.Allowed {
 		t.Fatalf("cost %d is refused after waiting %d as told; another %d", cost, d.RetryAfter, again.RetryAfter)
 	}
-	if _, again := l.Decide(s, now.plus(d.RetryAfter-1), cost); again.Allowed {
+	if _, again := Decide(l, s, now.plus(d.RetryAfter-1), cost); again.Allowed {
 		t.Fatalf("cost %d is admitted 1 ns before retry after %d", cost, d.RetryAfter)
 	}
 }
@@ -78,8 +78,8 @@ func checkReset(t *rapid.T, l Limiter, s State, now Time, d Decision) {
 	if d.Reset > farAway {
 		return
 	}
-	_, fresh := l.Decide(State{}, now.plus(d.Reset), d.Limit)
-	_, whole := l.Decide(s, now.plus(d.Reset), d.Limit)
+	_, fresh := Decide(l, State{}, now.plus(d.Reset), d.Limit)
+	_, whole := Decide(l, s, now.plus(d.Reset), d.Limit)
 	fresh.Window, whole.Window = 0, 0
 	if whole.Reset > fresh.Reset && l.UsesWall() {
 		// It may be a window that is aligned differently.
@@ -89,7 +89,7 @@ func checkReset(t *rapid.T, l Limiter, s State, now Time, d Decision) {
 		t.Fatalf("at reset after %d the bucket says %+v, an unused one %+v", d.Reset, whole, fresh)
 	}
 	if d.Reset > 0 {
-		if _, before := l.Decide(s, now.plus(d.Reset-1), 0); before.Reset != 1 {
+		if _, before := Decide(l, s, now.plus(d.Reset-1), 0); before.Reset != 1 {
 			t.Fatalf("1 ns before reset after %d there is %d to go", d.Reset, before.Reset)
 		}
 	}

@@ -216,7 +216,7 @@ func TestAFixedWindowAtItsEdge(t *testing.T) {
 		{2 * edge, true, 1, 0, time.Minute},
 	} {
 		var d Decision
-		s, d = limiter.Decide(s, Time{Mono: c.at, Wall: c.at}, 1)
+		s, d = Decide(limiter, s, Time{Mono: c.at, Wall: c.at}, 1)
 		if d.Allowed != c.allowed || d.Remaining != c.remaining || d.RetryAfter != c.retry || d.Reset != c.reset {
 			t.Errorf("step %d at %d ns: %+v, want %+v", i, c.at, d, c)
 		}
@@ -237,11 +237,11 @@ func TestAWindowThatBeginsAtTimeZeroIsCounted(t *testing.T) {
 	for _, l := range []Limiter{must(t)(NewFixedWindow(1, minute)), must(t)(NewSlidingWindow(1, minute))} {
 		// Label and end are both 0 here, as in a State that nobody has used.
 		now := Time{Mono: -int64(time.Minute), Wall: 0}
-		s, d := l.Decide(State{}, now, 1)
+		s, d := Decide(l, State{}, now, 1)
 		if !d.Allowed {
 			t.Fatalf("%T refuses the first request", l)
 		}
-		if _, d := l.Decide(s, now, 1); d.Allowed {
+		if _, d := Decide(l, s, now, 1); d.Allowed {
 			t.Errorf("%T admits a second one", l)
 		}
 	}
@@ -249,14 +249,14 @@ func TestAWindowThatBeginsAtTimeZeroIsCounted(t *testing.T) {
 
 func TestAStepBackTakesNothingFromASlidingWindow(t *testing.T) {
 	limiter := must(t)(NewSlidingWindow(10, mustWindow(t, "1m", "")))
-	s, _ := limiter.Decide(State{}, Time{}, 4)
-	s, _ = limiter.Decide(s, Time{}.plus(90*time.Second), 8)
+	s, _ := Decide(limiter, State{}, Time{}, 4)
+	s, _ = Decide(limiter, s, Time{}.plus(90*time.Second), 8)
 	// Half of the 4 counted, and 8. Now both clocks step back.
 	now := Time{}.plus(30 * time.Second)
-	if _, d := limiter.Decide(s, now, 0); !d.Allowed || d.Remaining != 0 {
+	if _, d := Decide(limiter, s, now, 0); !d.Allowed || d.Remaining != 0 {
 		t.Errorf("a look: %+v", d)
 	}
-	_, d := limiter.Decide(s, now, 1)
+	_, d := Decide(limiter, s, now, 1)
 	if want := 75 * time.Second; d.Allowed || d.RetryAfter != want { // at 105 s 1 of 4 counts
 		t.Errorf("cost 1: %+v, want a refusal for %v", d, want)
 	}
@@ -280,13 +280,13 @@ func TestAWindowsRequestIsGivenBackToItsWindow(t *testing.T) {
 		{"sliding, window before", must(t)(NewSlidingWindow(10, w)), 0, minute, minute + minute/2, 7, 5},
 		{"sliding, window before that", must(t)(NewSlidingWindow(10, w)), 0, 2 * minute, 2 * minute, 7, 7},
 	} {
-		s, d := c.limiter.Decide(State{}, at(c.taken), 4)
-		s, _ = c.limiter.Decide(s, at(c.others), 3)
-		if _, look := c.limiter.Decide(s, at(c.back), 0); look.Remaining != c.left {
+		s, d := Decide(c.limiter, State{}, at(c.taken), 4)
+		s, _ = Decide(c.limiter, s, at(c.others), 3)
+		if _, look := Decide(c.limiter, s, at(c.back), 0); look.Remaining != c.left {
 			t.Errorf("%s: %d are left before giving back, want %d", c.name, look.Remaining, c.left)
 		}
 		s = c.limiter.GiveBack(s, at(c.back), 4, d.Window)
-		if _, look := c.limiter.Decide(s, at(c.back), 0); look.Remaining != c.want {
+		if _, look := Decide(c.limiter, s, at(c.back), 0); look.Remaining != c.want {
 			t.Errorf("%s: %d are left after giving back, want %d", c.name, look.Remaining, c.want)
 		}
 	}

@@ -173,7 +173,7 @@ func TestTheLimiterHasTheNumbersOfTheDocument(t *testing.T) {
 	} {
 		c := mustParse(t, `{"limits": {"x": {"key": [], `+fields+`}}}`)
 		limiter := c.Limits[0].Limiter
-		_, d := limiter.Decide(algorithms.State{}, algorithms.Time{Mono: 1, Wall: 1}, 1)
+		_, d := algorithms.Decide(limiter, algorithms.State{}, algorithms.Time{Mono: 1, Wall: 1}, 1)
 		if !d.Allowed || d.Limit != want || d.Remaining != want-1 {
 			t.Errorf("%s: the first request finds %+v, want a limit of %d", fields, d, want)
 		}

@@ -9,7 +9,7 @@ import (
 
 // first is what the first request of one unit finds.
 func first(limiter algorithms.Limiter) algorithms.Decision {
-	_, d := limiter.Decide(algorithms.State{}, algorithms.Time{Mono: 1, Wall: 1}, 1)
+	_, d := algorithms.Decide(limiter, algorithms.State{}, algorithms.Time{Mono: 1, Wall: 1}, 1)
 	return d
 }
 

@@ -111,6 +111,9 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 //
 //go:noinline
 func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+	if len(rulings) == 1 {
+		return p.decideOne(rulings, now, ok)
+	}
 	refused := false
 	for i := range rulings {
 		g := &rulings[i]
@@ -148,6 +151,24 @@ func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome 
 	return Outcome{Rulings: rulings}
 }
 
+// decideOne is Decide for a limit that is the only one, as most are, in fewer
+// steps.
+func (p *Policy) decideOne(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+	g := &rulings[0]
+	g.Failed = !g.Missing && (!ok || !p.look(g, now) || g.Decision.Allowed && !p.take(g, now))
+	switch {
+	case g.Shadow || g.Failed && p.failure == config.Allow:
+		return Outcome{Rulings: rulings}
+	case g.Failed:
+		return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings}
+	case g.Missing:
+		return Outcome{Verdict: MissingKey, Limit: g.Limit, Rulings: rulings}
+	case !g.Decision.Allowed:
+		return Outcome{Verdict: Refused, Limit: g.Limit, Reported: g, Rulings: rulings}
+	}
+	return Outcome{Verdict: Admitted, Limit: g.Limit, Reported: g, Rulings: rulings}
+}
+
 // costOf returns how many units a request takes.
 func (u *use) costOf(r keys.Request) int64 {
 	cost := u.cost.Units
@@ -166,7 +187,8 @@ func (p *Policy) look(g *Ruling, now algorithms.Time) bool {
 		return false
 	}
 	g.now = notBefore(now, g.record.Written)
-	g.next, g.Decision = g.numbers.limiter.Decide(g.record.State, g.now, g.cost)
+	g.next = g.record.State
+	g.numbers.limiter.Decide(&g.next, g.now, g.cost, &g.Decision)
 	return true
 }
 
@@ -221,13 +243,13 @@ func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
 			return false
 		}
 		now := notBefore(now, g.record.Written)
-		next := limiter.GiveBack(g.record.State, now, g.cost, g.Decision.Window)
-		if next == g.record.State {
+		g.next = limiter.GiveBack(g.record.State, now, g.cost, g.Decision.Window)
+		if g.next == g.record.State {
 			return true
 		}
-		_, rest := limiter.Decide(next, now, 0)
-		if stored, ok := p.table.Write(g.bucket, &g.record, &next, &rest, now.Mono); stored || !ok {
-			g.record.State = next
+		limiter.Decide(&g.next, now, 0, &p.rest)
+		if stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &p.rest, now.Mono); stored || !ok {
+			g.record.State = g.next
 			return ok
 		}
 	}
@@ -252,7 +274,7 @@ func (p *Policy) refusal(rulings []Ruling) Outcome {
 	for i := range rulings {
 		g := &rulings[i]
 		if !g.Failed && !g.Refuses() {
-			_, g.Decision = g.numbers.limiter.Decide(g.record.State, g.now, 0)
+			g.numbers.limiter.Decide(&g.record.State, g.now, 0, &g.Decision)
 			continue
 		}
 		if g.Shadow || !g.Refuses() {

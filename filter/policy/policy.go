@@ -7,6 +7,7 @@ package policy
 import (
 	"slices"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
 	"github.com/sluice-proxy/sluice/filter/response"
@@ -30,6 +31,7 @@ type Policy struct {
 	// Scratch of one decision, kept so that deciding does not allocate.
 	rulings []Ruling
 	key     []byte
+	rest    algorithms.Decision // of a bucket that was given back to
 }
 
 // New compiles a plugin's config.

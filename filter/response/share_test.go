@@ -13,7 +13,7 @@ func share(t *testing.T, name string, l algorithms.Limiter, err error) Share {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, d := l.Decide(algorithms.State{}, algorithms.Time{Mono: 1}, 1)
+	_, d := algorithms.Decide(l, algorithms.State{}, algorithms.Time{Mono: 1}, 1)
 	_, window := l.Quota()
 	return NewShare(name, &d, window)
 }

@@ -31,7 +31,7 @@ func take(t testing.TB, table *Table, l algorithms.Limiter, key string, now algo
 		if !table.Read(b, &r) {
 			t.Fatal("the store failed")
 		}
-		next, d := l.Decide(r.State, now, 1)
+		next, d := algorithms.Decide(l, r.State, now, 1)
 		if next == r.State {
 			return d.Allowed
 		}
@@ -297,7 +297,7 @@ func BenchmarkReadAndWrite(b *testing.B) {
 		binary.LittleEndian.PutUint64(key[:], uint64(i%1000))
 		bucket := table.Bucket(seed, key[:])
 		table.Read(bucket, &r)
-		next, d := many.Decide(r.State, algorithms.Time{Mono: int64(i)}, 1)
+		next, d := algorithms.Decide(many, r.State, algorithms.Time{Mono: int64(i)}, 1)
 		table.Write(bucket, &r, &next, &d, int64(i))
 	}
 }

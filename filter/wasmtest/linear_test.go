@@ -80,7 +80,7 @@ func compare(limiterOfVM func(vm int) algorithms.Limiter, requests []*raced, cal
 		if r.wrote {
 			written[r.page] = r.time.Mono
 		}
-		next, decision := limiterOfVM(r.vm).Decide(states[r.client], r.time, 1)
+		next, decision := algorithms.Decide(limiterOfVM(r.vm), states[r.client], r.time, 1)
 		states[r.client] = next
 		if want := answerTo(decision); r.got != want {
 			return fmt.Errorf("request %d, of %s on VM %d at %+v: got %+v, want %+v\n%s", i, r.client, r.vm, r.time, r.got, want, trace(calls[:r.moment+1]))
@@ -228,12 +228,12 @@ type unsteady struct {
 	ahead *bool
 }
 
-func (u unsteady) Decide(s algorithms.State, now algorithms.Time, cost int64) (algorithms.State, algorithms.Decision) {
+func (u unsteady) Decide(s *algorithms.State, now algorithms.Time, cost int64, d *algorithms.Decision) {
 	if *u.ahead = !*u.ahead; *u.ahead {
 		now.Mono++
 		now.Wall++
 	}
-	return u.Limiter.Decide(s, now, cost)
+	u.Limiter.Decide(s, now, cost, d)
 }
 
 func TestARaceShowsAClockThatIsANanosecondAhead(t *testing.T) {

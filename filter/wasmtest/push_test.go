@@ -112,7 +112,7 @@ func alternate(host *wasmtest.Host, plugins [2]*wasmtest.Plugin, limiters [2]alg
 	for i := range 4000 {
 		host.Clock.Advance(time.Duration(random.IntN(5)) * 250 * time.Millisecond)
 		which := random.IntN(2)
-		next, decision := limiters[which].Decide(state, algorithms.Time(host.Clock), 1)
+		next, decision := algorithms.Decide(limiters[which], state, algorithms.Time(host.Clock), 1)
 		state = next
 		got := ask(plugins[which], request{address: client(1)})
 		if want := answerTo(decision); got != want {
