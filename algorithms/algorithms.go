@@ -52,17 +52,21 @@ type Decision struct {
 	// down, 0 to Limit.
 	Remaining int64
 	// Reset is the time until the bucket is whole again, that is until it is
-	// indistinguishable from one that nobody has used, rounded up to 1 ns.
+	// indistinguishable from one that nobody has used, rounded up to 1 ns. Of
+	// requests in flight it is the time until all leases have lapsed if no holder
+	// renews.
 	Reset time.Duration
 	// RetryAfter, on a refusal that is not Never, is the shortest time after
 	// which a request of the same cost is admitted if nobody else takes
-	// anything: at least 1 ns, and exact to the nanosecond. 0 otherwise.
+	// anything: at least 1 ns, and exact to the nanosecond. Only of a Concurrency
+	// it is a guess, always 1 s. 0 otherwise.
 	RetryAfter time.Duration
 	// Window says where in the bucket's time an admitted request was counted,
 	// so that GiveBack can tell how much of it is still there. Its meaning
 	// belongs to the algorithm: in one that counts in windows it is the
 	// window's beginning, in a continuous bucket the moment of the admission,
-	// in a queue the end of the request's places. 0 where nothing was taken.
+	// in a queue the end of the request's places, of requests in flight the slice
+	// in which this one was registered. 0 where nothing was taken.
 	Window int64
 }
 
@@ -77,7 +81,8 @@ type Limiter interface {
 	//
 	// Cost 0 looks without taking: it is admitted unless the bucket is in
 	// debt (a queue has no debt and always admits it). A cost above
-	// Decision.Limit is refused for ever.
+	// Decision.Limit is refused for ever. A Concurrency asks for no cost: it counts
+	// every request as 1, one of cost 0 as well.
 	Decide(s *State, now Time, cost int64, d *Decision)
 
 	// GiveBack undoes an admission: it returns the state without the cost that
@@ -85,13 +90,15 @@ type Limiter interface {
 	// any more, since the window has passed or the bucket is whole, is dropped;
 	// so giving back never lets in more than would have been let in without
 	// the admission. A request of the same limit that would be admitted before
-	// GiveBack is admitted after it.
+	// GiveBack is admitted after it. To a Concurrency, cost is how many requests
+	// end.
 	GiveBack(s State, now Time, cost, window int64) State
 
 	// Quota is the limit as clients are told it: so many units (1 to MaxUnits,
 	// always Decision.Limit) in so much time. Of a bucket that is the time in
 	// which it gets back all that it can hold, rounded up to 1 ns and at most
-	// Forever; of a limit that counts in windows, their length. It is what
+	// Forever; of a limit that counts in windows, their length; 0 of one that
+	// knows no time, which is a Concurrency. It is what
 	// draft-ietf-httpapi-ratelimit-headers-10, section 3.1, calls a quota and its
 	// window.
 	Quota() (units int64, window time.Duration)

@@ -8,8 +8,15 @@ import (
 // A decision is made for every request, in WebAssembly, where an allocation
 // costs more than the decision.
 
+// measured are limiters of every algorithm, and how many requests are in flight.
+func measured(t fataler) map[string]Limiter {
+	limiters := allLimiters(t)
+	limiters["concurrency"] = must(t)(NewConcurrency(10))
+	return limiters
+}
+
 func TestDecidingDoesNotAllocate(t *testing.T) {
-	for name, l := range allLimiters(t) {
+	for name, l := range measured(t) {
 		var s State
 		var d Decision
 		now := Time{Mono: 1, Wall: 1}
@@ -25,9 +32,33 @@ func TestDecidingDoesNotAllocate(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsADecisionDoesNotAllocate(t *testing.T) {
+	for name, l := range measured(t) {
+		var s State
+		var d Decision
+		now := Time{Mono: 1, Wall: 1}
+		charger, _ := l.(Charger)
+		concurrency, _ := l.(*Concurrency)
+		window := int64(1)
+		allocations := testing.AllocsPerRun(1000, func() {
+			now = now.plus(300 * time.Millisecond)
+			if charger != nil {
+				charger.Charge(&s, now, 1, 5)
+			}
+			if concurrency != nil {
+				window = concurrency.Renew(&s, now, 1, window)
+				concurrency.Look(&s, now, &d)
+			}
+		})
+		if allocations != 0 {
+			t.Errorf("%s allocates %v times", name, allocations)
+		}
+	}
+}
+
 // BenchmarkDecide measures one decision, half of them refusals.
 func BenchmarkDecide(b *testing.B) {
-	for name, l := range allLimiters(b) {
+	for name, l := range measured(b) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			var s State
@@ -42,7 +73,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func BenchmarkGiveBack(b *testing.B) {
-	for name, l := range allLimiters(b) {
+	for name, l := range measured(b) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			now := Time{Mono: 1, Wall: 1_700_000_000_000_000_000}

@@ -25,19 +25,33 @@ func FuzzAnyStateIsAnswered(f *testing.F) {
 func TestAnyStateIsAnswered(t *testing.T) {
 	limiters := allLimiters(t)
 	rapid.Check(t, func(t *rapid.T) {
-		// Small and extreme words, and those of the limiters' own, find more
-		// than even ones.
-		word := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 100), rapid.SampledFrom([]uint64{
-			1, 1e8, 86_400_000_000_000, 1<<63 - 1, 1 << 63, math.MaxUint32, 1<<32 | 1, math.MaxUint64,
-		}))
-		clock := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 100), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
-		s := State{word.Draw(t, "s0"), word.Draw(t, "s1"), word.Draw(t, "s2"), word.Draw(t, "s3")}
-		now := Time{Mono: clock.Draw(t, "mono"), Wall: clock.Draw(t, "wall")}
+		s, now := anyState().Draw(t, "state"), anyTime().Draw(t, "now")
 		cost := rapid.Int64Range(0, MaxUnits).Draw(t, "cost")
-		window := rapid.OneOf(rapid.Just(int64(s[0])), clock).Draw(t, "window")
+		window := rapid.OneOf(rapid.Just(int64(s[0])), anyClock()).Draw(t, "window")
 		for name, l := range limiters {
 			checkAnswer(t, name, l, s, now, cost, window)
 		}
+	})
+}
+
+// anyState draws what shared memory may hold: small and extreme words, and those
+// of the limiters' own, find more than even ones.
+func anyState() *rapid.Generator[State] {
+	word := rapid.OneOf(rapid.Uint64(), rapid.Uint64Range(0, 100), rapid.SampledFrom([]uint64{
+		1, 1e8, 86_400_000_000_000, 1<<63 - 1, 1 << 63, math.MaxUint32, 1<<32 | 1, math.MaxUint64,
+	}))
+	return rapid.Custom(func(t *rapid.T) State {
+		return State{word.Draw(t, "s0"), word.Draw(t, "s1"), word.Draw(t, "s2"), word.Draw(t, "s3")}
+	})
+}
+
+func anyClock() *rapid.Generator[int64] {
+	return rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 100), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
+}
+
+func anyTime() *rapid.Generator[Time] {
+	return rapid.Custom(func(t *rapid.T) Time {
+		return Time{Mono: anyClock().Draw(t, "mono"), Wall: anyClock().Draw(t, "wall")}
 	})
 }
 

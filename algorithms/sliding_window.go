@@ -16,7 +16,7 @@ import (
 //	s[0]  label of the window, wall ns
 //	s[1]  its end, monotonic ns
 //	s[2]  high half: units counted in it; low half: in the window before it
-//	s[3]  the moment of the last admission, monotonic ns
+//	s[3]  the moment of the last admission or charge, monotonic ns
 type slidingWindow struct {
 	limit  int64
 	window Window
@@ -77,7 +77,7 @@ func (w *slidingWindow) Decide(s *State, now Time, cost int64, d *Decision) {
 }
 
 // load returns the bucket at now; on a clock that has stepped back, as of the
-// last admission, so that the step neither gives nor takes anything.
+// last admission or charge, so that the step neither gives nor takes anything.
 func (w *slidingWindow) load(s State, now Time) counts {
 	if s == (State{}) {
 		return counts{span: w.window.first(now), at: now.Mono}
