@@ -151,3 +151,16 @@ func TestABadConfigAtStartUpEndsEnvoyAndSaysWhy(t *testing.T) {
 	})
 	expectMistakesNamed(t, log)
 }
+
+// One that is left out reaches the filter as no data at all.
+func TestAMissingConfigAtStartUpIsNamedAsOne(t *testing.T) {
+	log := envoytest.StartRefused(t, envoytest.Options{
+		Upstream: envoytest.NewUpstream(t),
+		Listeners: []envoytest.Listener{{Filters: filters{
+			envoytest.Wasm{Module: envoytest.Module(t, "sluice.wasm")}.Filter(),
+		}}},
+	})
+	if want := `sluice: config: document: empty: want a JSON object with "limits" and "rules"`; !strings.Contains(log, want) {
+		t.Errorf("want %q in the log:\n%s", want, log)
+	}
+}

@@ -33,6 +33,17 @@ var matchMembers = members[Match]{
 		optional("value", valuesValue, func(m *Match) *[]ValueMatch { return &m.Values }).
 			explain("Every key part that is named here has the value."),
 	},
+	refused: []refusal{{"match", "is what this object is: want its fields here, without it"}},
+}
+
+// matchElsewhere are the refusals of a match's fields in an object that has them
+// under "match".
+func matchElsewhere() []refusal {
+	var all []refusal
+	for _, f := range matchMembers.fields {
+		all = append(all, refusal{f.name, `belongs under "match": want "match": {` + quote(f.name) + ": …}"})
+	}
+	return all
 }
 
 var matchValue = value[Match]{wantMatch, defined("match", matchMembers.schema()), func(r *reader, n *node, to *Match) bool {

@@ -42,6 +42,7 @@ var ruleMembers = members[ruleDraft]{
 		optional("response", responseValue, func(d *ruleDraft) *Response { return &d.Response }).
 			explain("Laid over the response at the top, field by field."),
 	},
+	refused: matchElsewhere(),
 }
 
 var nameValue = stringAs(wantName, func(s string) (string, error) {

@@ -16,6 +16,7 @@ func TestAMistakeInARuleSaysWhereAndWhatInstead(t *testing.T) {
 	for rule, want := range map[string]string{
 		`5`:                                     `rules[0]: the number 5: want an object such as {"limits": ["login"]}`,
 		`{}`:                                    `rules[0].limits: missing: want an array such as ["login"]`,
+		`{"path": "/login", "limits": []}`:      `rules[0].path: belongs under "match": want "match": {"path": …}`,
 		`{"limits": "login"}`:                   `rules[0].limits: the string "login": want an array such as ["login"]`,
 		`{"limits": ["lgin"]}`:                  `rules[0].limits[0]: "lgin": no such limit; did you mean "login"?`,
 		`{"limits": ["Login"]}`:                 `rules[0].limits[0]: "Login": no such limit; did you mean "login"?`,
@@ -153,7 +154,7 @@ func TestExemptIsAListOfMatches(t *testing.T) {
 	wantMistakes(t, `{"limits": {}, "exempt": ["/healthz", {"path": "x"}, {"match": {}}, {"value": {"rule|route": "a"}}]}`,
 		`exempt[0]: the string "/healthz": want an object such as {"path": "/login"}`,
 		`exempt[1].path: "x": want a path such as "/login", beginning with /`,
-		`exempt[2].match: no such field; did you mean "path"?`,
+		`exempt[2].match: is what this object is: want its fields here, without it`,
 		`exempt[3].value["rule|route"]: the rule is not known before one has matched: want it in overrides only`)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dchest/siphash"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
 )
@@ -40,7 +41,7 @@ func (p *Plugin) logDecision(o *policy.Outcome) {
 		}
 		if g.Refuses() && !g.Decision.Never {
 			line = append(line, ", retry after "...)
-			line = append(line, g.Decision.RetryAfter.String()...)
+			line = append(line, milliseconds(g.Decision.RetryAfter)...)
 		}
 		host.Log(host.Debug, string(line))
 	}
@@ -63,6 +64,11 @@ func rulingWord(g *policy.Ruling, admitted bool) string {
 	default:
 		return "allowed"
 	}
+}
+
+// milliseconds is a duration in whole milliseconds, rounded up.
+func milliseconds(d time.Duration) string {
+	return (min(d, algorithms.Forever-time.Millisecond) + time.Millisecond - 1).Truncate(time.Millisecond).String()
 }
 
 // secretHash stands for a secret in the log. It is keyed with a secret of the

@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm"
@@ -42,10 +43,11 @@ type Plugin struct {
 // touched by the first request.
 func (p *Plugin) OnPluginStart(int) types.OnPluginStartStatus {
 	document, err := proxywasm.GetPluginConfiguration()
-	if err != nil {
+	if err != nil && !errors.Is(err, types.ErrorStatusNotFound) {
 		host.Log(host.Error, "sluice: the plugin's configuration could not be read: "+err.Error())
 		return types.OnPluginStartStatusFailed
 	}
+	// One that is left out is an empty document, which has a mistake.
 	c, err := config.Parse(document)
 	if err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
