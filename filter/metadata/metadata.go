@@ -33,8 +33,13 @@ func String(message []byte, path string) (text []byte, ok bool) {
 	return find(message, path).bytes(valueString)
 }
 
-// Has says whether there is metadata of a filter.
-func Has(message []byte, filter string) bool {
+// Has says whether there is anything at path, which is as for String and may be
+// the name of a filter alone.
+func Has(message []byte, path string) bool {
+	filter, _, deeper := strings.Cut(path, "\x00")
+	if deeper {
+		return len(find(message, path)) > 0
+	}
 	_, ok := wire(message).entry(metadataFilters, filter)
 	return ok
 }

@@ -54,7 +54,7 @@ func (rs *routes) choose(p *Plugin) (*policy.Policy, *policy.Rule) {
 	name, named := metadata.String(message, metadataRule)
 	document, owns := metadata.String(message, metadataOwn)
 	switch {
-	case named && owns:
+	case metadata.Has(message, metadataRule) && metadata.Has(message, metadataOwn):
 		rs.bad(p, name, "has both a rule and a config in its metadata: want one of them")
 	case named:
 		if rule := p.policy.Rule(name); rule != nil {

@@ -139,6 +139,8 @@ func TestABadRouteIsCountedEachTimeLoggedOnceAndUnderThePluginsRules(t *testing.
 		"an unknown rule":             {[]string{"rule", text("logins")}, `"logins"`},
 		"a rule without a name":       {[]string{"rule", text("")}, `""`},
 		"both":                        {[]string{"rule", text("login"), "config", text(ownOfTwo)}, "both"},
+		"both, one an object":         {[]string{"rule", text("login"), "config", message(5, entry("limits", message(5, "")))}, "both"},
+		"both, one a number":          {[]string{"rule", "\x11\x00\x00\x00\x00\x00\x00\xf0\x3f", "config", text(ownOfTwo)}, "both"},
 		"neither":                     {[]string{"rules", text("login")}, "neither"},
 		"a rule that is no string":    {[]string{"rule", "\x11\x00\x00\x00\x00\x00\x00\xf0\x3f"}, "neither"},
 		"a config that is an object":  {[]string{"config", message(5, entry("limits", message(5, "")))}, "neither"},
