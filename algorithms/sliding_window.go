@@ -116,12 +116,16 @@ func (w *slidingWindow) weight(c counts) int64 {
 // current one, after that has become the one before. How much time may be
 // inside is the room's share of the window, rounded down.
 func (w *slidingWindow) retryAfter(c counts, now, cost int64) time.Duration {
-	count, room, end := c.previous, w.limit-c.current-cost, c.end
-	if room < 0 {
-		count, room, end = c.current, w.limit-cost, later(c.end, w.window.length)
+	length := w.window.length
+	inside := func(room, count int64) time.Duration {
+		most, _ := mul(uint64(room), uint64(length)).div(uint64(count))
+		return time.Duration(most)
 	}
-	inside, _ := mul(uint64(room), uint64(w.window.length)).div(uint64(count))
-	return until(end-int64(inside), now)
+	if room := w.limit - c.current - cost; room >= 0 {
+		return until(c.end-int64(inside(room, c.previous)), now)
+	}
+	// The next window's end may be beyond what an int64 holds, and this not.
+	return until(later(c.end, length-inside(w.limit-cost, c.current)), now)
 }
 
 // reset returns the time until neither window counts any more.

@@ -291,3 +291,19 @@ func TestAWindowsRequestIsGivenBackToItsWindow(t *testing.T) {
 		}
 	}
 }
+
+// The windows at the end of int64 time have ends that it does not hold.
+func TestASlidingWindowAtTheEndOfTimeRefusesToItsEnd(t *testing.T) {
+	limiter := must(t)(NewSlidingWindow(10, mustWindow(t, "1m", "")))
+	const end = math.MaxInt64 - int64(30*time.Second)
+	for current, want := range map[uint64]time.Duration{
+		20: time.Duration(end) + 30*time.Second, // half of it may be inside
+		11: time.Duration(end) + time.Minute*1/11 + 1,
+		90: Forever,
+	} {
+		_, d := Decide(limiter, State{0, uint64(end), current << 32}, Time{}, 0)
+		if d.RetryAfter != want {
+			t.Errorf("%d in the window: refused for %v, want %v", current, d.RetryAfter, want)
+		}
+	}
+}
