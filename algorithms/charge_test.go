@@ -112,22 +112,34 @@ func (b *chargedBucket) giveBack(nth int) {
 	}
 }
 
-// chargedFixedWindow and chargedSlidingWindow record a charge like an admission.
+// ledger knows which of a window's takes are admissions: chargedFixedWindow and
+// chargedSlidingWindow record a charge as a take, too.
+type ledger struct {
+	admissions []int
+}
+
+// decide has a window decide, which records what it takes in takes.
+func (l *ledger) decide(window reference, takes *[]take, now Time, cost int64) Decision {
+	before := len(*takes)
+	d := window.decide(now, cost)
+	if len(*takes) > before {
+		l.admissions = append(l.admissions, before)
+	}
+	d.Remaining = max(d.Remaining, 0) // which a debt makes less
+	return d
+}
+
+func (l *ledger) giveBack(takes []take, nth int) { takes[l.admissions[nth]].cost = 0 }
+
 type chargedFixedWindow struct {
 	fixedReference
-	admissions []int // among the takes
+	ledger ledger
 }
 
 func (f *chargedFixedWindow) renumber(n numbers) { f.limit = n.units }
 
 func (f *chargedFixedWindow) decide(now Time, cost int64) Decision {
-	taken := len(f.takes)
-	d := f.fixedReference.decide(now, cost)
-	if len(f.takes) > taken {
-		f.admissions = append(f.admissions, taken)
-	}
-	d.Remaining = max(d.Remaining, 0)
-	return d
+	return f.ledger.decide(&f.fixedReference, &f.takes, now, cost)
 }
 
 // charge finds by asking how much is counted: so much more than the limit that
@@ -137,29 +149,23 @@ func (f *chargedFixedWindow) charge(now Time, units, maxDebt int64) {
 	loose.limit = 1 << 40
 	loose.takes = slices.Clone(f.takes)
 	count := loose.limit - loose.decide(now, 0).Remaining
-	for units = min(units, f.limit+maxDebt-count); units > 0; units = 0 {
+	if units = min(units, f.limit+maxDebt-count); units > 0 {
 		loose.decide(now, units)
 		f.takes = loose.takes
 	}
 }
 
-func (f *chargedFixedWindow) giveBack(nth int) { f.takes[f.admissions[nth]].cost = 0 }
+func (f *chargedFixedWindow) giveBack(nth int) { f.ledger.giveBack(f.takes, nth) }
 
 type chargedSlidingWindow struct {
 	slidingReference
-	admissions []int
+	ledger ledger
 }
 
 func (r *chargedSlidingWindow) renumber(n numbers) { r.limit = n.units }
 
 func (r *chargedSlidingWindow) decide(now Time, cost int64) Decision {
-	taken := len(r.takes)
-	d := r.slidingReference.decide(now, cost)
-	if len(r.takes) > taken {
-		r.admissions = append(r.admissions, taken)
-	}
-	d.Remaining = max(d.Remaining, 0)
-	return d
+	return r.ledger.decide(&r.slidingReference, &r.takes, now, cost)
 }
 
 func (r *chargedSlidingWindow) charge(now Time, units, maxDebt int64) {
@@ -169,7 +175,7 @@ func (r *chargedSlidingWindow) charge(now Time, units, maxDebt int64) {
 	}
 }
 
-func (r *chargedSlidingWindow) giveBack(nth int) { r.takes[r.admissions[nth]].cost = 0 }
+func (r *chargedSlidingWindow) giveBack(nth int) { r.ledger.giveBack(r.takes, nth) }
 
 func TestAChargedBucketDecidesExactlyAsDefined(t *testing.T) {
 	for name, build := range bucketKinds {
@@ -391,9 +397,7 @@ func TestTheLargestDebtIsPaidOffExactly(t *testing.T) {
 }
 
 func TestOnlyAQueueAndRequestsInFlightCannotBeCharged(t *testing.T) {
-	limiters := allLimiters(t)
-	limiters["concurrency"] = must(t)(NewConcurrency(1))
-	for name, l := range limiters {
+	for name, l := range measured(t) {
 		_, charger := l.(Charger)
 		_, isQueue := l.(*queue)
 		_, isConcurrency := l.(*Concurrency)

@@ -47,6 +47,12 @@ func (r *concurrencyReference) look(limit int64, now Time) Decision {
 	return d
 }
 
+// mustConcurrency is must for those who need more than a Limiter.
+func mustConcurrency(t fataler, limit int64) *Concurrency {
+	t.Helper()
+	return must(t)(NewConcurrency(limit)).(*Concurrency)
+}
+
 // holders are workers that have requests in flight.
 type holders struct {
 	*rapid.T
@@ -148,11 +154,7 @@ func TestRequestsInFlightAreCountedExactly(t *testing.T) {
 		h.latest = math.MinInt64
 		limits := []*Concurrency{}
 		for range 2 {
-			limit, err := NewConcurrency(rapid.Int64Range(1, 6).Draw(t, "limit"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			limits = append(limits, limit)
+			limits = append(limits, mustConcurrency(t, rapid.Int64Range(1, 6).Draw(t, "limit")))
 		}
 		h.limit = limits[0]
 		h.now.Mono = rapid.OneOf(rapid.Just[int64](0), rapid.Int64Range(-longestStep, longestStep)).Draw(t, "start")
@@ -211,10 +213,7 @@ func TestRequestsInFlightAreCountedExactly(t *testing.T) {
 func TestADeadHoldersRequestsAreBackAfterFourToEightSeconds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 5).Draw(t, "requests")
-		limiter, err := NewConcurrency(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := mustConcurrency(t, n)
 		var s State
 		now := Time{Mono: rapid.Int64Range(-longestStep, longestStep).Draw(t, "start")}
 		if rapid.Bool().Draw(t, "as a slice begins") {
@@ -265,10 +264,7 @@ func TestARequestCountsOnceWhateverItCosts(t *testing.T) {
 }
 
 func TestAHolderThatIsLateIsCountedAgainBesidesTheOthers(t *testing.T) {
-	limiter, err := NewConcurrency(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := mustConcurrency(t, 2)
 	s, late := Decide(limiter, State{}, Time{}, 1)
 	s, _ = Decide(limiter, s, Time{}, 1)
 	now := Time{}.plus(2 * LeaseSlice)
@@ -292,10 +288,7 @@ func TestAHolderThatIsLateIsCountedAgainBesidesTheOthers(t *testing.T) {
 }
 
 func TestGivingBackMoreThanAreInFlightLeavesNone(t *testing.T) {
-	limiter, err := NewConcurrency(5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	limiter := mustConcurrency(t, 5)
 	s, d := Decide(limiter, State{}, Time{}, 1)
 	for range 2 {
 		s = limiter.GiveBack(s, Time{}, MaxUnits, d.Window)
@@ -325,10 +318,7 @@ func TestALimitOnRequestsInFlightIsInRange(t *testing.T) {
 
 func TestAnyStateOfRequestsInFlightIsAnswered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limiter, err := NewConcurrency(rapid.SampledFrom([]int64{1, 10, MaxUnits}).Draw(t, "limit"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		limiter := mustConcurrency(t, rapid.SampledFrom([]int64{1, 10, MaxUnits}).Draw(t, "limit"))
 		s, now := anyState().Draw(t, "state"), anyTime().Draw(t, "now")
 		n := rapid.Int64Range(0, MaxUnits).Draw(t, "n")
 		window := rapid.OneOf(rapid.Just(int64(s[0])), rapid.Just(sliceAt(now.Mono)), anyClock()).Draw(t, "window")
