@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/host"
 )
 
@@ -98,6 +99,22 @@ func TestNoSecretIsEverLogged(t *testing.T) {
 	for _, part := range []string{"x-api-key-#", "token-#", "bearer-#", "session-#", ":a-#", ":b-#", ":p-#", ":t-#", ":s-#"} {
 		if n := strings.Count(all, part); n != 2 {
 			t.Errorf("%s is shown %d times, want 2:\n%s", part, n, all)
+		}
+	}
+}
+
+func TestALoggedDurationIsInWholeMillisecondsAndNeverTooShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0:                             "0s",
+		1:                             "1ms",
+		time.Millisecond:              "1ms",
+		time.Millisecond + 1:          "2ms",
+		9_401_737_392:                 "9.402s",
+		algorithms.Forever:            "2562047h47m16.854s",
+		algorithms.Forever - 1000_000: "2562047h47m16.854s",
+	} {
+		if got := milliseconds(d); got != want {
+			t.Errorf("%d ns: got %s, want %s", d, got, want)
 		}
 	}
 }
