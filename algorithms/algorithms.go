@@ -81,8 +81,8 @@ type Limiter interface {
 	//
 	// Cost 0 looks without taking: it is admitted unless the bucket is in
 	// debt (a queue has no debt and always admits it). A cost above
-	// Decision.Limit is refused for ever. A Concurrency asks for no cost: it counts
-	// every request as 1, one of cost 0 as well.
+	// Decision.Limit is refused for ever, but by a Concurrency, to which all costs
+	// above 0 are one request.
 	Decide(s *State, now Time, cost int64, d *Decision)
 
 	// GiveBack undoes an admission: it returns the state without the cost that

@@ -11,7 +11,7 @@ import (
 const LeaseSlice = 4 * time.Second
 
 // Concurrency admits a request if fewer than the limit are in flight. Each counts
-// as 1, whatever its cost, until it is given back.
+// as 1, whatever it costs above 0, until it is given back.
 //
 // A worker that dies gives nothing back, so requests are held under leases that
 // the living renew. A holder must renew what is registered in one slice before
@@ -42,40 +42,29 @@ func NewConcurrency(limit int64) (*Concurrency, error) {
 	return &Concurrency{limit}, nil
 }
 
-// Decide registers a request of any cost, 0 too, in now's slice, or refuses it.
-// A refused one is told to try again after 1 s, which is a guess: nobody knows
-// when a request ends. It does not allocate: BenchmarkDecide.
-func (c *Concurrency) Decide(s *State, now Time, _ int64, d *Decision) {
+// Decide registers a request of any cost above 0 in now's slice, or refuses it.
+// One of cost 0 is refused only where more than the limit are in flight. A refused
+// one is told to try again after 1 s, which is a guess: nobody knows when a
+// request ends. It does not allocate: BenchmarkDecide.
+func (c *Concurrency) Decide(s *State, now Time, cost int64, d *Decision) {
 	l := loadLeases(s, now)
-	allowed := l.inFlight() < c.limit
-	if allowed {
+	requests := min(cost, 1)
+	allowed := l.inFlight()+requests <= c.limit
+	if allowed && requests > 0 {
 		l.current++
 		l.store(s)
 	}
-	c.tell(l, now, d)
-	if d.Allowed = allowed; allowed {
-		d.Window = l.slice
-	} else {
-		d.RetryAfter = time.Second
-	}
-}
-
-// Look says in d what Decide would, without registering anything: Remaining and
-// Reset are those of the bucket as it is.
-func (c *Concurrency) Look(s *State, now Time, d *Decision) {
-	l := loadLeases(s, now)
-	c.tell(l, now, d)
-	if d.Allowed = l.inFlight() < c.limit; !d.Allowed {
-		d.RetryAfter = time.Second
-	}
-}
-
-// tell makes d what a bucket is like, whatever is decided.
-func (c *Concurrency) tell(l leases, now Time, d *Decision) {
 	*d = Decision{
+		Allowed:   allowed,
 		Limit:     c.limit,
 		Remaining: max(c.limit-l.inFlight(), 0),
 		Reset:     l.reset(now.Mono),
+	}
+	switch {
+	case !allowed:
+		d.RetryAfter = time.Second
+	case requests > 0:
+		d.Window = l.slice
 	}
 }
 

@@ -38,9 +38,10 @@ func (r *concurrencyReference) count(now Time) (n int64, reset time.Duration) {
 	return n, reset
 }
 
-func (r *concurrencyReference) look(limit int64, now Time) Decision {
+// look is what a request is told before it is registered.
+func (r *concurrencyReference) look(limit int64, now Time, requests int64) Decision {
 	n, reset := r.count(now)
-	d := Decision{Allowed: n < limit, Limit: limit, Remaining: max(limit-n, 0), Reset: reset}
+	d := Decision{Allowed: n+requests <= limit, Limit: limit, Remaining: max(limit-n, 0), Reset: reset}
 	if !d.Allowed {
 		d.RetryAfter = time.Second
 	}
@@ -65,8 +66,8 @@ type holders struct {
 }
 
 func (h *holders) decide(holder int) {
-	want := h.look(h.limit.limit, h.now)
-	next, d := Decide(h.limit, h.s, h.now, rapid.Int64Range(0, 3).Draw(h.T, "cost"))
+	want := h.look(h.limit.limit, h.now, 1)
+	next, d := Decide(h.limit, h.s, h.now, rapid.Int64Range(1, 3).Draw(h.T, "cost"))
 	if d.Allowed {
 		h.latest = h.slice(h.now)
 		h.requests = append(h.requests, inFlight{h.latest, d.Window, holder})
@@ -135,12 +136,11 @@ func (h *holders) due(holder int, step time.Duration) bool {
 }
 
 func (h *holders) check() {
-	var d Decision
-	before := h.s
-	if h.limit.Look(&h.s, h.now, &d); h.s != before {
+	next, d := Decide(h.limit, h.s, h.now, 0)
+	if next != h.s {
 		h.Fatal("looking wrote")
 	}
-	if want := h.look(h.limit.limit, h.now); d != want {
+	if want := h.look(h.limit.limit, h.now, 0); d != want {
 		h.Fatalf("at %d:\n got %+v\nwant %+v", h.now.Mono, d, want)
 	}
 }
@@ -233,7 +233,7 @@ func TestADeadHoldersRequestsAreBackAfterFourToEightSeconds(t *testing.T) {
 			held  bool
 		}{{0, true}, {LeaseSlice, true}, {d.Reset, false}, {2 * LeaseSlice, false}} {
 			if c.after == d.Reset {
-				limiter.Look(&s, now, &d)
+				_, d = Decide(limiter, s, now, 0)
 				c.after = d.Reset
 				if _, before := Decide(limiter, s, now.plus(c.after-1), 1); before.Allowed {
 					t.Fatal("admitted 1 ns before reset after", c.after)
@@ -249,14 +249,14 @@ func TestADeadHoldersRequestsAreBackAfterFourToEightSeconds(t *testing.T) {
 func TestARequestCountsOnceWhateverItCosts(t *testing.T) {
 	limiter := must(t)(NewConcurrency(3))
 	var s State
-	for i, cost := range []int64{0, MaxUnits, 2} {
+	for i, cost := range []int64{1, MaxUnits, 2} {
 		var d Decision
 		s, d = Decide(limiter, s, Time{}, cost)
 		if want := (Decision{Allowed: true, Limit: 3, Remaining: int64(2 - i), Reset: 2 * LeaseSlice, Window: d.Window}); d != want || d.Window == 0 {
 			t.Errorf("request %d: %+v, want %+v", i, d, want)
 		}
 	}
-	for _, cost := range []int64{0, MaxUnits} {
+	for _, cost := range []int64{1, MaxUnits} {
 		if next, d := Decide(limiter, s, Time{}, cost); d.Allowed || d.Never || d.RetryAfter != time.Second || next != s {
 			t.Errorf("cost %d on top: %+v", cost, d)
 		}
@@ -292,7 +292,7 @@ func TestGivingBackMoreThanAreInFlightLeavesNone(t *testing.T) {
 	s, d := Decide(limiter, State{}, Time{}, 1)
 	for range 2 {
 		s = limiter.GiveBack(s, Time{}, MaxUnits, d.Window)
-		if limiter.Look(&s, Time{}, &d); d != (Decision{Allowed: true, Limit: 5, Remaining: 5}) {
+		if _, d = Decide(limiter, s, Time{}, 0); d != (Decision{Allowed: true, Limit: 5, Remaining: 5}) {
 			t.Errorf("after giving back: %+v", d)
 		}
 	}
@@ -323,7 +323,7 @@ func TestAnyStateOfRequestsInFlightIsAnswered(t *testing.T) {
 		n := rapid.Int64Range(0, MaxUnits).Draw(t, "n")
 		window := rapid.OneOf(rapid.Just(int64(s[0])), rapid.Just(sliceAt(now.Mono)), anyClock()).Draw(t, "window")
 		for range 3 {
-			next, d := Decide(limiter, s, now, n)
+			next, d := Decide(limiter, s, now, max(n, 1))
 			if d.Remaining < 0 || d.Remaining > d.Limit || d.Reset < 0 || d.Never ||
 				d.Allowed == (d.RetryAfter > 0) || d.Allowed != (d.Window > 0) || d.Allowed != (next != s) {
 				t.Fatalf("%+v from %v to %v", d, s, next)
@@ -332,9 +332,8 @@ func TestAnyStateOfRequestsInFlightIsAnswered(t *testing.T) {
 				t.Fatalf("one is in flight from %v to %v, but %+v", s, next, d)
 			}
 			if back := limiter.GiveBack(next, now, 1, d.Window); d.Allowed {
-				var restored, before Decision
-				limiter.Look(&s, now, &before)
-				if limiter.Look(&back, now, &restored); restored != before {
+				_, before := Decide(limiter, s, now, 0)
+				if _, restored := Decide(limiter, back, now, 0); restored != before {
 					t.Fatalf("given back at once: %+v, was %+v", restored, before)
 				}
 			}

@@ -35,7 +35,6 @@ func TestDecidingDoesNotAllocate(t *testing.T) {
 func TestWhatFollowsADecisionDoesNotAllocate(t *testing.T) {
 	for name, l := range measured(t) {
 		var s State
-		var d Decision
 		now := Time{Mono: 1, Wall: 1}
 		charger, _ := l.(Charger)
 		concurrency, _ := l.(*Concurrency)
@@ -47,7 +46,6 @@ func TestWhatFollowsADecisionDoesNotAllocate(t *testing.T) {
 			}
 			if concurrency != nil {
 				window = concurrency.Renew(&s, now, 1, window)
-				concurrency.Look(&s, now, &d)
 			}
 		})
 		if allocations != 0 {
