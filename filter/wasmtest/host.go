@@ -2,6 +2,7 @@ package wasmtest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 )
@@ -28,6 +29,9 @@ type Host struct {
 	Fail func(c *Call) (Status, bool)
 	// OnTrap is told about a VM that trapped. By default the test fails.
 	OnTrap func(vm *VM, err error)
+	// StrayTicks counts the ticks of plugins that are gone: a plugin that leaves
+	// its timer set wakes its worker for ever.
+	StrayTicks int
 	// Recording makes Calls grow.
 	Recording bool
 	// Calls are the recorded hostcalls of all VMs in the order in which they
@@ -75,6 +79,40 @@ func (h *Host) Close() {
 		vm.Close()
 	}
 	h.vms = nil
+}
+
+// Advance moves both clocks. On the way it runs every tick that comes due, of all
+// VMs, in order of time and each at its moment.
+func (h *Host) Advance(d time.Duration) {
+	end := h.Clock.Mono + int64(d)
+	for {
+		next := h.nextTicking()
+		if next == nil || next.tickDue > end {
+			break
+		}
+		h.advanceTo(next.tickDue)
+		next.Tick()
+	}
+	h.advanceTo(end)
+}
+
+// advanceTo does nothing where the clock has passed the moment already: ticks may
+// be late.
+func (h *Host) advanceTo(mono int64) {
+	h.Clock.Advance(time.Duration(max(0, mono-h.Clock.Mono)))
+}
+
+// nextTicking returns the plugin whose tick comes next, nil if none does.
+func (h *Host) nextTicking() *Plugin {
+	var next *Plugin
+	for _, vm := range h.vms {
+		for _, p := range vm.plugins {
+			if vm.err == nil && p.tickPeriod > 0 && (next == nil || p.tickDue < next.tickDue) {
+				next = p
+			}
+		}
+	}
+	return next
 }
 
 // Count is how often a hostcall was made, by all VMs and with any outcome.

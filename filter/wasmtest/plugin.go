@@ -1,5 +1,7 @@
 package wasmtest
 
+import "time"
+
 // PluginConfig is a filter instance in Envoy's configuration.
 type PluginConfig struct {
 	Name   string
@@ -16,6 +18,7 @@ type Plugin struct {
 	configuring bool
 	stopping    bool   // on_done has asked for time
 	tickPeriod  uint32 // ms, 0: none
+	tickDue     int64  // when the next one comes by the monotonic clock, if any does
 
 	httpCalls  []HTTPCall
 	httpAnswer *httpAnswer // while it is being delivered
@@ -29,6 +32,7 @@ type Plugin struct {
 // keep the listener that it had, or if the VM is dead.
 func (vm *VM) StartPlugin(config PluginConfig) (*Plugin, bool) {
 	p := &Plugin{vm: vm, config: config}
+	vm.plugins = append(vm.plugins, p)
 	p.object = vm.newObject(p, nil)
 	vm.call(p.object, "proxy_on_context_create", p.object.id, 0)
 	if started, ok := vm.call(p.object, "proxy_on_vm_start", p.object.id, uint32(len(vm.config))); ok && started == 0 {
@@ -49,11 +53,28 @@ func (p *Plugin) ContextID() uint32 { return p.object.id }
 // TickPeriod is the time between ticks in ms; 0 means that there are none.
 func (p *Plugin) TickPeriod() uint32 { return p.tickPeriod }
 
-// Tick is one tick of the plugin's timer. Nothing happens where it is off.
+// setTickPeriod starts the timer anew, or stops it, as Envoy's
+// Wasm::setTimerPeriod does.
+func (p *Plugin) setTickPeriod(ms uint32) {
+	p.tickPeriod = ms
+	p.tickDue = p.vm.host.Clock.Mono + int64(ms)*int64(time.Millisecond)
+}
+
+// Tick is one tick of the plugin's timer, which starts it anew. Nothing happens
+// where it is off. Host.Advance is for ticks that come when they are due.
+//
+// A timer outlives its plugin: its ticks then reach nobody, and go on. So it is
+// in Envoy, whose timers belong to the VM.
 func (p *Plugin) Tick() {
-	if p.tickPeriod > 0 {
+	if p.tickPeriod == 0 || p.vm.err != nil {
+		return
+	}
+	if p.vm.objects[p.object.id] == nil {
+		p.vm.host.StrayTicks++
+	} else {
 		p.vm.call(p.object, "proxy_on_tick", p.object.id)
 	}
+	p.setTickPeriod(p.tickPeriod)
 }
 
 // Stop is the end of the plugin, as after a config push when its last stream

@@ -1,11 +1,14 @@
 package wasmtest
 
+import "strconv"
+
 // Hostcalls about the plugin: contexts, ticks, its end, calls to others.
 
 // serveSetEffectiveContext makes later calls speak of another context. One
 // that is gone is refused, and the one before stays effective.
 func serveSetEffectiveContext(in *invocation) Status {
 	id := in.word(0)
+	in.call.Subject = strconv.Itoa(int(id))
 	if _, found := in.vm.objects[id]; !found {
 		return BadArgument
 	}
@@ -13,9 +16,12 @@ func serveSetEffectiveContext(in *invocation) Status {
 	return OK
 }
 
+// serveSetTickPeriod sets the timer of the plugin that the call speaks of, or
+// that its stream belongs to.
 func serveSetTickPeriod(in *invocation) Status {
+	in.call.Subject = strconv.Itoa(int(in.word(0)))
 	if p := in.on.plugin; p != nil {
-		p.tickPeriod = in.word(0)
+		p.setTickPeriod(in.word(0))
 	}
 	return OK
 }

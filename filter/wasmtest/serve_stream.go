@@ -42,11 +42,11 @@ func serveSetProperty(in *invocation) Status {
 	return OK
 }
 
-// The header maps that a filter without trailers meets; the others are always
-// missing here.
+// The header maps that there are here; the others are always missing.
 const (
 	mapRequestHeaders   = 0
 	mapResponseHeaders  = 2
+	mapResponseTrailers = 3
 	mapHTTPCallHeaders  = 6
 	mapHTTPCallTrailers = 7
 	lastMap             = 7
@@ -60,6 +60,8 @@ func (o *object) readable(kind uint32) *Headers {
 			return &s.request
 		case mapResponseHeaders:
 			return &s.response
+		case mapResponseTrailers:
+			return &s.trailers
 		}
 		return nil
 	}
@@ -84,6 +86,8 @@ func (o *object) writable(kind uint32) *Headers {
 		return &s.request
 	case kind == mapResponseHeaders && s.seesResponse:
 		return &s.response
+	case kind == mapResponseTrailers && s.seesTrailers:
+		return &s.trailers
 	}
 	return nil
 }

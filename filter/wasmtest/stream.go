@@ -12,12 +12,12 @@ type Stream struct {
 
 	created bool
 
-	// The headers as they are now, whether the filter may see them, and whether
-	// this is the time of on_log, which sees them all and changes none.
-	request, response         Headers
-	seesRequest, seesResponse bool
-	logging                   bool
-	requestBody, responseBody *string // nil while the filter may not see them
+	// The headers and trailers as they are now, whether the filter may see them,
+	// and whether this is the time of on_log, which sees them all and changes none.
+	request, response, trailers             Headers
+	seesRequest, seesResponse, seesTrailers bool
+	logging                                 bool
+	requestBody, responseBody               *string // nil while the filter may not see them
 
 	local  *LocalResponse
 	paused bool
@@ -45,6 +45,9 @@ func (p *Plugin) NewStreamBehind(other *Stream) *Stream {
 	return s
 }
 
+// Plugin is the plugin by which the request comes.
+func (s *Stream) Plugin() *Plugin { return s.plugin }
+
 // ContextID is the stream's context id.
 func (s *Stream) ContextID() uint32 { return s.object.id }
 
@@ -53,6 +56,10 @@ func (s *Stream) Property(path string) (string, bool) {
 	value, found := s.properties[path]
 	return value, found
 }
+
+// SetProperty makes an attribute what another filter or the upstream have made of
+// it by now.
+func (s *Stream) SetProperty(path, value string) { s.properties[path] = value }
 
 // Result is what the filter made of request headers.
 type Result struct {
@@ -83,14 +90,30 @@ func (s *Stream) RequestHeaders(headers Headers) Result {
 	return Result{Continue, nil}
 }
 
-// ResponseHeaders passes the response's headers through the filter and returns
-// what it left of them.
-func (s *Stream) ResponseHeaders(headers Headers) Headers {
+// ResponseHeaders passes the headers of a response through the filter that has
+// nothing else, and returns what it left of them. A gRPC answer of trailers only
+// is such a response.
+func (s *Stream) ResponseHeaders(headers Headers) Headers { return s.responseHeaders(headers, 1) }
+
+// BeginResponse is ResponseHeaders for a response of which more is to come.
+func (s *Stream) BeginResponse(headers Headers) Headers { return s.responseHeaders(headers, 0) }
+
+func (s *Stream) responseHeaders(headers Headers, end uint32) Headers {
 	s.response = headers.lowered()
 	s.seesResponse = true
-	s.call("proxy_on_response_headers", uint32(len(headers)), 1)
+	s.call("proxy_on_response_headers", uint32(len(headers)), end)
 	s.seesResponse = false
 	return s.response
+}
+
+// ResponseTrailers passes the response's trailers through the filter and returns
+// what it left of them.
+func (s *Stream) ResponseTrailers(trailers Headers) Headers {
+	s.trailers = trailers.lowered()
+	s.seesTrailers = true
+	s.call("proxy_on_response_trailers", uint32(len(trailers)))
+	s.seesTrailers = false
+	return s.trailers
 }
 
 // RequestBody passes a piece of the request's body through the filter, and

@@ -3,6 +3,7 @@ package wasmtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand"
 	"strings"
@@ -26,8 +27,9 @@ type VM struct {
 	metrics metrics
 
 	objects              map[uint32]*object
-	nextID               uint32 // of an object
-	httpCalls, grpcCalls uint32 // the ids given last
+	plugins              []*Plugin // all that were ever started
+	nextID               uint32    // of an object
+	httpCalls, grpcCalls uint32    // the ids given last
 
 	// current is whose callback runs, effective is the object that
 	// proxy_set_effective_context has named (0: none), and callback is the
@@ -110,6 +112,12 @@ func (vm *VM) Logs() []LogLine { return vm.logs }
 
 // MemorySize is the size of the VM's linear memory in bytes. It never shrinks.
 func (vm *VM) MemorySize() int { return int(vm.memory().Size()) }
+
+// Kill makes the VM a dead one, as if it had trapped between two callbacks.
+// Nothing that it has begun is ever ended.
+func (vm *VM) Kill() { vm.err = errKilled }
+
+var errKilled = errors.New("killed by the test")
 
 // Close ends the VM without a word to the module.
 func (vm *VM) Close() { _ = vm.module.Close(vm.ctx) }
