@@ -25,9 +25,27 @@ type Streams interface {
 	RequestHeaders(stream uint32) uint32
 	// RequestHeadersFailed decides in place of a RequestHeaders that panicked.
 	RequestHeadersFailed(stream uint32) uint32
-	// ResponseHeaders may change the response's headers.
-	ResponseHeaders(stream uint32)
-	// Delete forgets a stream. It returns false if the id is not a stream's. It
+	// ResponseHeaders may change the response's headers. end says that nothing
+	// follows them.
+	ResponseHeaders(stream uint32, end bool)
+	// ResponseTrailers may read the response's trailers.
+	ResponseTrailers(stream uint32)
+	// Delete forgets a stream about which nothing is left to be done, as most. It
 	// must not panic.
-	Delete(stream uint32) bool
+	Delete(stream uint32) Deletion
+	// End does what is left to be done about a stream that Delete says is NotYet
+	// to be deleted, and forgets it.
+	End(stream uint32)
+	// DeletePlugin forgets a plugin, of which no stream is left.
+	DeletePlugin(plugin uint32)
 }
+
+// Deletion is what became of a stream that was to be deleted.
+type Deletion int
+
+// The outcomes of Streams.Delete.
+const (
+	NoStream Deletion = iota // the id is not a stream's
+	Deleted
+	NotYet // End has to be called
+)

@@ -112,7 +112,7 @@ func requestHeadersPanicked(stream uint32, r any) (action uint32) {
 }
 
 //go:wasmexport proxy_on_response_headers
-func onResponseHeaders(stream, _, _ uint32) uint32 {
+func onResponseHeaders(stream, _, end uint32) uint32 {
 	returned := false
 	defer func() {
 		if !returned {
@@ -120,18 +120,36 @@ func onResponseHeaders(stream, _, _ uint32) uint32 {
 		}
 	}()
 	host.BeginStreamCallback()
-	streams.ResponseHeaders(stream)
+	streams.ResponseHeaders(stream, end != 0)
 	returned = true
 	return uint32(host.Continue)
 }
 
+//go:wasmexport proxy_on_response_trailers
+func onResponseTrailers(stream, _ uint32) uint32 {
+	defer recovered("proxy_on_response_trailers")
+	host.BeginStreamCallback()
+	streams.ResponseTrailers(stream)
+	return uint32(host.Continue)
+}
+
+// The end of a stream is told three times, by proxy_on_log, proxy_on_done and
+// this. All come together, so one is enough.
+//
 //go:wasmexport proxy_on_delete
 func onDelete(context uint32) {
-	if streams.Delete(context) || !plugins[context] {
+	deletion := streams.Delete(context)
+	if deletion == Deleted || deletion == NoStream && !plugins[context] {
 		return
 	}
 	defer recovered("proxy_on_delete")
+	if deletion == NotYet {
+		host.BeginStreamCallback()
+		streams.End(context)
+		return
+	}
 	host.BeginPluginCallback()
+	streams.DeletePlugin(context)
 	delete(plugins, context)
 	sdkOnDelete(context)
 }
@@ -139,7 +157,7 @@ func onDelete(context uint32) {
 //go:wasmexport proxy_on_tick
 func onTick(plugin uint32) {
 	defer recovered("proxy_on_tick")
-	host.BeginPluginCallback()
+	host.BeginStreamCallback() // a tick keeps nothing
 	if plugins[plugin] {
 		sdkOnTick(plugin)
 	}

@@ -18,6 +18,8 @@ type limitDraft struct {
 	window                     algorithms.Window // in UTC
 	utcOffset                  time.Duration
 	mode                       string
+	maxWait                    *time.Duration // nil where it follows from the other numbers
+	scope                      string
 	overrides                  *node
 }
 
@@ -27,6 +29,7 @@ type algorithm struct {
 	name    string
 	numbers []field[limitDraft] // which an override may replace
 	others  []field[limitDraft]
+	without []refusal // of what other limits may have
 	build   func(*limitDraft) (limiter algorithms.Limiter, shape string, err error)
 }
 
@@ -47,21 +50,20 @@ var knownAlgorithms = []*algorithm{
 		},
 	},
 	{
-		name: "leaky_bucket",
+		name: leakyBucket,
 		numbers: []field[limitDraft]{
 			required("capacity", unitsValue, func(d *limitDraft) *int64 { return &d.capacity }).
-				explain("How many units may be in the bucket."),
+				explain("How many units may wait, or in the mode \"meter\" be in the bucket."),
 			required("leak_rate", rateValue, func(d *limitDraft) *algorithms.Rate { return &d.leakRate }).
 				explain("How fast they leave it."),
+			optional("max_wait", maxWaitValue, func(d *limitDraft) **time.Duration { return &d.maxWait }).
+				explain("The longest that a request waits, at most 4m; one that would have to wait longer is refused. By default the shorter of capacity/leak_rate and 4m. Only in the mode \"queue\"."),
 		},
 		others: []field[limitDraft]{
-			required("mode", modeValue, func(d *limitDraft) *string { return &d.mode }).
-				explain("\"meter\": what would overflow is refused."),
+			optional("mode", modeValue, func(d *limitDraft) *string { return &d.mode }).
+				explain("\"queue\": requests wait for their turn. \"meter\": what would overflow is refused.").defaultsTo(`"queue"`),
 		},
-		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
-			limiter, err := algorithms.NewLeakyMeter(d.capacity, d.leakRate)
-			return limiter, d.Algorithm + "/" + d.mode, err
-		},
+		build: buildLeakyBucket,
 	},
 	{
 		name:    "fixed_window",
@@ -88,7 +90,28 @@ var knownAlgorithms = []*algorithm{
 			return limiter, d.Algorithm, err
 		},
 	},
+	{
+		name: concurrency,
+		numbers: []field[limitDraft]{
+			required("limit", unitsValue, func(d *limitDraft) *int64 { return &d.limit }).
+				explain("How many requests may be in flight at once."),
+		},
+		without: []refusal{
+			{"scope", `can't be had with "concurrency", which counts within the process only: leave it out`},
+			{"charge", `can't be had with "concurrency", which counts requests and not what they cost: want another algorithm, or leave it out`},
+			{"count_status", `can't be had with "concurrency", which gives back every request that has ended: want another algorithm, or leave it out`},
+		},
+		build: func(d *limitDraft) (algorithms.Limiter, string, error) {
+			limiter, err := algorithms.NewConcurrency(d.limit)
+			if err != nil {
+				return nil, "", err // and not a Limiter that holds a nil pointer
+			}
+			return limiter, d.Algorithm, nil
+		},
+	},
 }
+
+const concurrency = "concurrency"
 
 // The fields of limits that count in windows.
 var (
@@ -168,13 +191,6 @@ var slidingWindowValue = stringAs(`a window such as "1m" or "1d"`, func(s string
 var utcOffsetValue = stringAs(`an offset such as "+02:00"`, algorithms.ParseUTCOffset).
 	as(patternSchema("^[+-](0[0-9]|1[0-4]):[0-5][0-9]$"))
 
-var modeValue = stringAs(wantMode, func(s string) (string, error) {
-	if s != "meter" {
-		return "", wantError(wantMode)
-	}
-	return s, nil
-}).as(enumSchema([]string{"meter"}))
-
 // algorithmOf is the algorithm that the limit n says it is by, or nil.
 func algorithmOf(n *node) *algorithm {
 	name := n.member("algorithm")
@@ -193,11 +209,6 @@ var algorithmValue = stringAs(wantAlgorithm(), func(s string) (string, error) {
 	for _, a := range knownAlgorithms {
 		if a.name == s {
 			return s, nil
-		}
-	}
-	for _, name := range notYetAlgorithm {
-		if name == s {
-			return "", errors.New(isNotYet + ": want " + wantAlgorithm())
 		}
 	}
 	return "", wantError(wantAlgorithm())

@@ -25,27 +25,29 @@ func Parse(document []byte) (*Config, error) {
 		},
 		ClientIP:   ClientIP{IPv4Prefix: defaultIPv4Prefix, IPv6Prefix: defaultIPv6Prefix},
 		MaxBuckets: defaultMaxBuckets,
-	})
+	}, "")
 }
 
 // ParseRoute reads the document that a route brings in its metadata. It may hold
 // limits, rules, exempt and response, which is laid over the plugin's; all else
 // is the plugin's, but for Always, which names limits of the plugin and is empty
-// here. The error is of type Mistakes.
+// here: they are only looked at for a queue, besides which the route's rules can
+// have none. The error is of type Mistakes.
 func ParseRoute(document []byte, plugin *Config) (*Config, error) {
 	c := *plugin
 	c.Limits, c.Always, c.Exempt, c.Rules = nil, nil, nil, nil
-	return parse(document, routeMembers, c)
+	return parse(document, routeMembers, c, plugin.alwaysQueue())
 }
 
-// parse lays a document over c.
-func parse(document []byte, m members[Config], c Config) (*Config, error) {
+// parse lays a document over c. queue is one that applies besides, if any does.
+func parse(document []byte, m members[Config], c Config, queue string) (*Config, error) {
 	r := &reader{}
 	root, err := parseTree(document, &r.collector)
 	if err != nil {
 		return nil, err
 	}
 	m.read(r, root, `a JSON object with "limits" and "rules"`, &c)
+	r.checkQueues(queue)
 	if err := r.err(); err != nil {
 		return nil, err
 	}

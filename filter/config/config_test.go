@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -139,6 +140,9 @@ func TestShapesSayWhatAChangeOfStartsAfresh(t *testing.T) {
 		`"algorithm": "token_bucket", "capacity": 1, "refill_rate": 1`:                                                   "token_bucket",
 		`"algorithm": "gcra", "rate": "1/s"`:                                                                             "gcra",
 		`"algorithm": "leaky_bucket", "mode": "meter", "capacity": 1, "leak_rate": "1/m"`:                                "leaky_bucket/meter",
+		`"algorithm": "leaky_bucket", "mode": "queue", "capacity": 1, "leak_rate": "1/m"`:                                "leaky_bucket/queue",
+		`"algorithm": "leaky_bucket", "capacity": 9, "leak_rate": "1/s", "max_wait": "2s"`:                               "leaky_bucket/queue",
+		`"algorithm": "concurrency", "limit": 7`:                                                                         "concurrency",
 		`"algorithm": "fixed_window", "limit": 1, "window": "1m"`:                                                        "fixed_window/1m/+00:00",
 		`"algorithm": "fixed_window", "limit": 9, "window": "60s", "utc_offset": "-00:00"`:                               "fixed_window/1m/+00:00",
 		`"algorithm": "fixed_window", "limit": 1, "window": "24h", "utc_offset": "-03:30"`:                               "fixed_window/1d/-03:30",
@@ -163,6 +167,8 @@ func TestTheLimiterHasTheNumbersOfTheDocument(t *testing.T) {
 	for fields, want := range map[string]int64{
 		`"algorithm": "token_bucket", "capacity": 7, "refill_rate": "1/d"`:                  7,
 		`"algorithm": "leaky_bucket", "mode": "meter", "capacity": 8, "leak_rate": "1/d"`:   8,
+		`"algorithm": "leaky_bucket", "capacity": 1, "leak_rate": "1/d"`:                    1,
+		`"algorithm": "concurrency", "limit": 12`:                                           12,
 		`"algorithm": "fixed_window", "limit": 9, "window": "1d"`:                           9,
 		`"algorithm": "sliding_window", "limit": 10, "window": "1d"`:                        10,
 		`"algorithm": "gcra", "rate": "1/d"`:                                                1,
@@ -174,9 +180,29 @@ func TestTheLimiterHasTheNumbersOfTheDocument(t *testing.T) {
 		c := mustParse(t, `{"limits": {"x": {"key": [], `+fields+`}}}`)
 		limiter := c.Limits[0].Limiter
 		_, d := algorithms.Decide(limiter, algorithms.State{}, algorithms.Time{Mono: 1, Wall: 1}, 1)
-		if !d.Allowed || d.Limit != want || d.Remaining != want-1 {
+		left := want - 1
+		if c.Limits[0].Queue {
+			left = want // the first request leaves at once and does not wait
+		}
+		if !d.Allowed || d.Limit != want || d.Remaining != left {
 			t.Errorf("%s: the first request finds %+v, want a limit of %d", fields, d, want)
 		}
+	}
+}
+
+func TestTheFullerExampleIsRightAsItStands(t *testing.T) {
+	c := mustParse(t, readExample(t, "fuller.json"))
+	var waits, counts []string
+	for _, l := range c.Limits {
+		if l.Queue {
+			waits = append(waits, l.Name)
+		}
+		if l.CountStatus != nil {
+			counts = append(counts, l.Name)
+		}
+	}
+	if len(c.Limits) != 7 || len(c.Rules) != 4 || !slices.Equal(waits, []string{"export"}) || !slices.Equal(counts, []string{"guess"}) {
+		t.Errorf("got %+v", c)
 	}
 }
 

@@ -15,6 +15,13 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, document := range []string{
 		`{"limits": {}, "rules": []}`, "", "[", `{"a":1,"a":1}`, `{"limits":{"a":{"algorithm":"concurrency"}}}`,
+		`{"limits": {"a": {"algorithm": "leaky_bucket", "mode": "queue", "capacity": 5, "leak_rate": 1, "max_wait": "1m30s", "key": []},
+		             "b": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": 1, "key": [], "overrides": [{"match": {}, "max_wait": "0s"}]},
+		             "c": {"algorithm": "concurrency", "limit": 1e3, "key": []},
+		             "d": {"algorithm": "gcra", "rate": 1, "key": [], "scope": "process", "count_status": ["401", "5xx"], "charge": {"metadata": "f~1/a", "max": 5}},
+		             "e": {"algorithm": "gcra", "rate": 1, "key": [], "charge": {"response_header": "X-A", "max": 5, "remove": true}},
+		             "f": {"algorithm": "gcra", "rate": 1, "key": [], "charge": {"response_trailer": "x-b", "max": 5}}},
+		  "rules": [{"limits": ["a", "c"]}, {"limits": ["b", "d"]}], "always": ["e"]}`,
 		`{"limits": {"a": {"algorithm": "gcra", "rate": 1e0, "key": ["x=header:a|ip"]}}, "always": ["a"], "namespace": "",
 		  "rules": [{"name": "n", "match": {"path": ["/a%2f/..", "*"], "host": "*.A.b."}, "limits": [{"limit": "a", "cost": 0}]}]}`,
 		`{"limits": {"a": {"algorithm": "fixed_window", "limit": 5.0, "window": "1mo", "utc_offset": "-03:30", "key": []},
@@ -74,6 +81,7 @@ func checkConfig(t *testing.T, c *Config) {
 		if l.EnforcePercent < 0 || l.EnforcePercent > 100 || c.Shadow && !l.Shadow {
 			t.Errorf("limit %+v", l)
 		}
+		checkAfter(t, &l)
 		for _, o := range l.Overrides {
 			checkMatch(t, o.Match)
 			if again := o.Match.identity(); again != o.Identity || strings.Contains(again, "\x00") {
@@ -99,7 +107,7 @@ func checkConfig(t *testing.T, c *Config) {
 	if c.Namespace != nil && (len(*c.Namespace) > 63 || !isWord(*c.Namespace)) {
 		t.Errorf("namespace %q", *c.Namespace)
 	}
-	checkUses(t, c, c.Always)
+	checkUses(t, c, c.Always, nil)
 	checkResponse(t, c.Response)
 	names := map[string]bool{}
 	for _, rule := range c.Rules {
@@ -107,13 +115,50 @@ func checkConfig(t *testing.T, c *Config) {
 			t.Errorf("a rule is called %q", rule.Name)
 		}
 		names[rule.Name] = true
-		checkUses(t, c, rule.Limits)
+		checkUses(t, c, rule.Limits, c.Always)
 		checkResponse(t, rule.Response)
 		checkMatch(t, rule.Match)
 	}
 }
 
-func checkUses(t *testing.T, c *Config, uses []Use) {
+// checkAfter checks what a limit has to do with requests that it has admitted.
+func checkAfter(t *testing.T, l *Limit) {
+	if l.Queue != (l.Shape == "leaky_bucket/queue") || l.Concurrency != (l.Shape == "concurrency") || (l.Queue || l.Concurrency) && (l.Charge != nil || l.CountStatus != nil) {
+		t.Errorf("limit %+v", l)
+	}
+	if c := l.Charge; c != nil {
+		sources := 0
+		for _, source := range []string{c.ResponseHeader, c.ResponseTrailer, c.Metadata} {
+			if source != "" {
+				sources++
+			}
+		}
+		if sources != 1 || c.Max < 1 || c.Max > algorithms.MaxUnits || c.Remove && c.ResponseHeader == "" || strings.ToLower(c.ResponseHeader+c.ResponseTrailer) != c.ResponseHeader+c.ResponseTrailer ||
+			c.Metadata != "" && !strings.Contains(c.Metadata, "\x00") {
+			t.Errorf("charge %+v", c)
+		}
+	}
+	for _, r := range l.CountStatus {
+		if r.From < 100 || r.To > 599 || r.From != r.To && (r.From%100 != 0 || r.To != r.From+99) {
+			t.Errorf("statuses %+v", l.CountStatus)
+		}
+	}
+	if l.CountStatus != nil && len(l.CountStatus) == 0 {
+		t.Error("no status counts")
+	}
+}
+
+// checkUses checks a list of limits, which apply besides those of always.
+func checkUses(t *testing.T, c *Config, uses, always []Use) {
+	queues := map[int]bool{}
+	for _, use := range slices.Concat(uses, always) {
+		if c.Limits[use.Limit].Queue {
+			queues[use.Limit] = true
+		}
+	}
+	if len(queues) > 1 {
+		t.Errorf("%+v and %+v are %d queues", uses, always, len(queues))
+	}
 	seen := map[int]bool{}
 	for _, use := range uses {
 		cost := use.Cost

@@ -12,14 +12,19 @@ func parseHeaderName(s string) (string, error) {
 	if strings.HasPrefix(s, ":") {
 		return "", errors.New(`want a header's name; the path, method and host that HTTP/2 spells so are fields and key parts of their own`)
 	}
-	if !isToken(s) {
-		return "", errors.New("want a header's name, of letters, digits and -")
-	}
-	name := strings.ToLower(s)
+	name, err := parseToken(s)
 	if name == "host" {
 		return ":authority", nil
 	}
-	return name, nil
+	return name, err
+}
+
+// parseToken reads the name of any header and returns it in lower case.
+func parseToken(s string) (string, error) {
+	if !isToken(s) {
+		return "", errors.New("want a header's name, of letters, digits and -")
+	}
+	return strings.ToLower(s), nil
 }
 
 // isToken says whether s is what RFC 9110, 5.6.2 calls a token, as names of

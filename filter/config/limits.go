@@ -41,12 +41,16 @@ func readLimits(r *reader, n *node, c *Config) {
 // readLimit reads one limit. What comes of a limit with mistakes is of no use,
 // but for its name.
 func readLimit(r *reader, n *node) Limit {
-	d := limitDraft{Limit: Limit{Name: n.name, EnforcePercent: defaultEnforcePercent}, burst: 1}
+	d := limitDraft{Limit: Limit{Name: n.name, EnforcePercent: defaultEnforcePercent}, burst: 1, mode: modeQueue}
 	a := algorithmOf(n)
 	ok := r.dialect(a).limit.read(r, n, wantLimit, &d) && a != nil
+	if a != nil && a.name == leakyBucket && !d.checkMode(r, n, ok) {
+		ok = false
+	}
 	if ok {
 		var err error
 		d.Limiter, d.Shape, err = a.build(&d)
+		d.Queue, d.Concurrency = a.name == leakyBucket && d.mode == modeQueue, a.name == concurrency
 		if err != nil {
 			r.mistake(n, err.Error())
 			ok = false
@@ -84,9 +88,10 @@ const wantLimit = `an object such as {"algorithm": "token_bucket", "capacity": 5
 // limitMembers are the members of a limit by this algorithm. With nil, for one
 // that is not known, every algorithm's fields may be there and none must.
 func limitMembers(a *algorithm) members[limitDraft] {
-	m := members[limitDraft]{fields: slices.Clone(commonFields), refused: slices.Clone(notYetLimit)}
+	m := members[limitDraft]{fields: slices.Clone(commonFields)}
 	if a != nil {
-		m.fields = append(m.fields, a.fields()...)
+		m.refused = slices.Clone(a.without)
+		m.fields = append(slices.DeleteFunc(m.fields, a.lacks), a.fields()...)
 	}
 	for _, f := range foreignFields(a) {
 		if a == nil {
@@ -114,6 +119,11 @@ func foreignFields(a *algorithm) []field[limitDraft] {
 		}
 	}
 	return foreign
+}
+
+// lacks says whether a field that other limits may have can't be had by a.
+func (a *algorithm) lacks(f field[limitDraft]) bool {
+	return slices.ContainsFunc(a.without, func(without refusal) bool { return without.name == f.name })
 }
 
 func hasField(fields []field[limitDraft], name string) bool {
@@ -152,6 +162,12 @@ var commonFields = []field[limitDraft]{
 	optional("enforce_percent", whole(0, 100), func(d *limitDraft) *int { return &d.EnforcePercent }).
 		explain("The share of clients, always the same ones, that are refused; for the others it is a shadow limit.").defaultsTo("100"),
 	overridesField,
+	optional("scope", scopeValue, func(d *limitDraft) *string { return &d.scope }).
+		explain("Who counts together: the workers of one Envoy process.").defaultsTo(`"process"`),
+	optional("charge", chargeValue, func(d *limitDraft) **Charge { return &d.Charge }).
+		explain("What a request costs besides, which is known when it is over. Not in a queue, and not of requests in flight."),
+	optional("count_status", countStatusValue, func(d *limitDraft) *[]StatusRange { return &d.CountStatus }).
+		explain("Statuses such as \"401\" and \"5xx\": a request whose response has none of them is given back what it was charged on arrival. Not in a queue, and not of requests in flight."),
 }
 
 var missingValue = oneOf(

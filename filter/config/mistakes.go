@@ -105,7 +105,7 @@ func shorten(s string) string {
 func quote(s string) string { return strconv.Quote(shorten(s)) }
 
 // maxListed is how many names a line lists.
-const maxListed = 12
+const maxListed = 16
 
 // list quotes names and joins them with commas, and with the last word between
 // the last two.

@@ -71,16 +71,8 @@ func TestAMistakeAtTheTopSaysWhereAndWhatInstead(t *testing.T) {
 func TestWhatIsNotThereYetIsRefusedByName(t *testing.T) {
 	const line = ": is part of the format but not in this version yet: leave it out"
 	wantMistakes(t, `{"limits": {}, "global": false}`, "global"+line)
-	for _, name := range []string{"max_wait", "scope", "charge", "count_status"} {
-		wantMistakes(t, `{"limits": {"x": {"`+name+`": "process", `+bucket[1:]+`}}`, "limits.x."+name+line)
-	}
-}
-
-func TestTheFullerExampleIsRefusedForExactlyWhatIsNotThereYet(t *testing.T) {
-	wantMistakes(t, readExample(t, "fuller.json"),
-		`limits.guess.count_status: is part of the format but not in this version yet: leave it out`,
-		`limits.export.mode: missing: want "meter", which refuses requests; making them wait ("queue", the default) is part of the format but not in this version yet`,
-	)
+	wantMistakes(t, `{"limits": {"x": {"scope": "global", `+bucket[1:]+`}}`,
+		`limits.x.scope: "global": is part of the format but not in this version yet: want "process", or leave it out`)
 }
 
 func TestAMisspeltFieldIsNotMissingBesides(t *testing.T) {
@@ -89,7 +81,7 @@ func TestAMisspeltFieldIsNotMissingBesides(t *testing.T) {
 		`limits.x.key: missing: want an array of key parts such as ["ip"]`,
 		`limits.x.capasity: no such field; did you mean "capacity"?`,
 		`limits.x.refil_rate: no such field; did you mean "refill_rate"?`,
-		`limits.x.ip: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "capacity" or "refill_rate"`)
+		`limits.x.ip: no such field: want "algorithm", "key", "missing", "shadow", "enforce_percent", "overrides", "scope", "charge", "count_status", "capacity" or "refill_rate"`)
 	wantMistakes(t, `{"limits": {}, "rules": [{"limts": []}]}`, `rules[0].limts: no such field; did you mean "limits"?`)
 }
 

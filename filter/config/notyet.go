@@ -1,19 +1,13 @@
 package config
 
+import "errors"
+
 // What the format has and this version lacks. A document that uses it is
 // refused by name, since ignoring it would leave unprotected what its author
 // believes to be protected. Whoever builds one of these deletes its name here.
-var (
-	notYetTop       = notYet("global")
-	notYetLimit     = notYet("max_wait", "scope", "charge", "count_status")
-	notYetAlgorithm = []string{"concurrency"}
-)
+var notYetTop = notYet("global")
 
-const (
-	isNotYet = "is part of the format but not in this version yet"
-	// A leaky bucket has to say that it is no queue while there are none.
-	wantMode = `"meter", which refuses requests; making them wait ("queue", the default) ` + isNotYet
-)
+const isNotYet = "is part of the format but not in this version yet"
 
 // notYet are the refusals of these fields.
 func notYet(fields ...string) []refusal {
@@ -23,3 +17,20 @@ func notYet(fields ...string) []refusal {
 	}
 	return all
 }
+
+const (
+	wantScope     = `"process"`
+	scopeProcess  = "process"
+	scopeNotBuilt = "global"
+)
+
+// scopeValue is who counts together: so far the workers of one process.
+var scopeValue = stringAs(wantScope, func(s string) (string, error) {
+	switch s {
+	case scopeProcess:
+		return s, nil
+	case scopeNotBuilt:
+		return "", errors.New(isNotYet + ": want " + wantScope + ", or leave it out")
+	}
+	return "", wantError(wantScope)
+}).as(enumSchema([]string{scopeProcess}))

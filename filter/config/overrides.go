@@ -35,7 +35,7 @@ func readOverrides(r *reader, n *node, a *algorithm, d limitDraft, ok bool) []Ov
 	var all []Override
 	for _, child := range n.children {
 		o := overrideDraft{limitDraft: d}
-		if !m.read(r, child, wantOverride, &o) || !checkNumbers(r, child, a, o.unlimited) || !ok {
+		if !m.read(r, child, wantOverride, &o) || !checkNumbers(r, child, a, o.unlimited) || a != nil && !d.checkMode(r, child, false) || !ok {
 			continue
 		}
 		override := Override{Match: o.match, Identity: o.match.identity()}

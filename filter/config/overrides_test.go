@@ -82,10 +82,10 @@ func TestAMistakeInAnOverrideSaysWhereAndWhatInstead(t *testing.T) {
 
 func TestOverridesOfALimitWithMistakesAreCheckedAsWell(t *testing.T) {
 	wantMistakes(t, `{"limits": {"x": {"algorithm": "nope", "key": [], "overrides": [{"match": {"ip": "x"}, "capacity": 5}, {"match": {}, "burst": 0}, {"match": {}}]}}}`,
-		`limits.x.algorithm: "nope": want "token_bucket", "leaky_bucket", "fixed_window", "sliding_window" or "gcra"`,
+		`limits.x.algorithm: "nope": want "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "gcra" or "concurrency"`,
 		`limits.x.overrides[0].match.ip: "x": want an address such as "192.0.2.1" or a network such as "10.0.0.0/8"`,
 		`limits.x.overrides[1].burst: 0: want a whole number from 1 to 1000000000`,
-		`limits.x.overrides[2]: changes nothing: want "capacity", "refill_rate", "leak_rate", "limit", "rate", "burst" or "unlimited"`)
+		`limits.x.overrides[2]: changes nothing: want "capacity", "refill_rate", "leak_rate", "max_wait", "limit", "rate", "burst" or "unlimited"`)
 	wantMistakes(t, `{"limits": {"x": {"algorithm": "gcra", "rate": "x", "key": [], "overrides": [{"match": {}, "rate": "y"}]}}}`,
 		`limits.x.rate: "x": want N/unit with unit s, m, h, d or a duration such as 10s`,
 		`limits.x.overrides[0].rate: "y": want N/unit with unit s, m, h, d or a duration such as 10s`)

@@ -12,6 +12,9 @@ type reader struct {
 	limitNames []string                 // sorted
 	regexes    map[string]regexOrWhyNot // by their text
 	dialects   map[*algorithm]*dialect
+	// Where queues are named: by "always", and by each rule that names any.
+	alwaysQueues []*node
+	ruleQueues   [][]*node
 }
 
 // wrongType notes that n is of a type that can't stand there.

@@ -83,8 +83,5 @@ func parseExtraName(s string) (string, error) {
 	case "connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
 		return "", errors.New("it says how the message is sent (RFC 9110, 7.6.1), which is Envoy's to say: leave it out")
 	}
-	if !isToken(name) {
-		return "", errors.New("want a header's name, of letters, digits and -")
-	}
-	return name, nil
+	return parseToken(name)
 }

@@ -108,7 +108,11 @@ func readRules(r *reader, n *node, c *Config) {
 		if d.cost != nil {
 			cost = d.cost
 		}
-		d.Limits = r.resolve(d.uses, *cost)
+		var nodes []*node
+		d.Limits, nodes = r.resolve(d.uses, *cost)
+		if queues := queuesOf(c, d.Limits, nodes); queues != nil {
+			r.ruleQueues = append(r.ruleQueues, queues)
+		}
 		c.Rules = append(c.Rules, d.Rule)
 	}
 }
@@ -120,20 +124,21 @@ var alwaysField = field[Config]{
 	read: func(r *reader, n *node, c *Config) {
 		var uses []useDraft
 		listOf(wantAlways, limitName).read(r, n, &uses)
-		c.Always = r.resolve(uses, Cost{Units: defaultCost})
+		var nodes []*node
+		c.Always, nodes = r.resolve(uses, Cost{Units: defaultCost})
+		r.alwaysQueues = queuesOf(c, c.Always, nodes)
 	},
 }.explain("Names of limits that apply to every request besides its rule's, at cost 1.").defaultsTo("[]")
 
 var exemptField = optional("exempt", listOf(wantExempt, earlyMatchValue), func(c *Config) *[]Match { return &c.Exempt }).
 	explain("A request that any of these matches is never limited, counted or given headers.").defaultsTo("[]")
 
-// resolve finds the limits that one list names. cost is what those take that do
-// not say.
-func (r *reader) resolve(drafts []useDraft, cost Cost) []Use {
+// resolve finds the limits that one list names, and where it names each. cost is
+// what those take that do not say.
+func (r *reader) resolve(drafts []useDraft, cost Cost) (uses []Use, nodes []*node) {
 	if r.limits == nil {
-		return nil // which has been noted once and for all
+		return nil, nil // which has been noted once and for all
 	}
-	var uses []Use
 	seen := map[string]bool{}
 	for _, d := range drafts {
 		index, ok := r.limits[d.name]
@@ -155,7 +160,7 @@ func (r *reader) resolve(drafts []useDraft, cost Cost) []Use {
 		if d.cost != nil {
 			use.Cost = *d.cost
 		}
-		uses = append(uses, use)
+		uses, nodes = append(uses, use), append(nodes, d.node)
 	}
-	return uses
+	return uses, nodes
 }

@@ -13,6 +13,16 @@ func clientIPSchema(d *definitions) string {
 	return objectSchema(clientIPMembers.properties(), rest)(d)
 }
 
+// chargeSchema is the schema of "charge": its fields, exactly one source, and what
+// goes with it.
+func chargeSchema(d *definitions) string {
+	var sources []string
+	for _, name := range chargeSources {
+		sources = append(sources, `{"required":[`+quoteJSON(name)+`]}`)
+	}
+	return objectSchema(chargeMembers.properties(), `,"oneOf":[`+strings.Join(sources, ",")+`],"dependentRequired":{"remove":["response_header"]}`)(d)
+}
+
 // limitSchema is the schema of a limit: what all limits have, and for each
 // algorithm what a limit has because of it.
 func limitSchema(d *definitions) string {
@@ -23,9 +33,20 @@ func limitSchema(d *definitions) string {
 	var all []string
 	for _, a := range knownAlgorithms {
 		all = append(all, `{"if":{"properties":{"algorithm":{"const":`+quoteJSON(a.name)+`}},"required":["algorithm"]},`+
-			`"then":{`+propertiesJSON(a.properties(), d)+`}}`)
+			`"then":{`+propertiesJSON(a.properties(), d)+a.modes()+`}}`)
 	}
 	return objectSchema(properties, `,"allOf":[`+strings.Join(all, ",")+"]")(d)
+}
+
+// modes says what goes with which mode of a limit by this algorithm, as further
+// keywords of its schema.
+func (a *algorithm) modes() string {
+	if a.name != leakyBucket {
+		return ""
+	}
+	return `,"if":{"properties":{"mode":{"const":"meter"}},"required":["mode"]},` +
+		`"then":{"properties":{"max_wait":false,"overrides":{"items":{"properties":{"max_wait":false}}}}},` +
+		`"else":{"properties":{"charge":false,"count_status":false}}`
 }
 
 // properties are what a limit by this algorithm has because of it, and those of
@@ -36,6 +57,9 @@ func (a *algorithm) properties() []*property {
 	all := append(members[limitDraft]{fields: a.fields()}.properties(), &overrides)
 	for _, f := range foreignFields(a) {
 		all = append(all, &property{name: f.name, schema: nothing})
+	}
+	for _, without := range a.without {
+		all = append(all, &property{name: without.name, schema: nothing})
 	}
 	return all
 }

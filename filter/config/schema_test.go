@@ -77,14 +77,23 @@ func TestWhateverIsAcceptedFitsTheSchema(t *testing.T) {
 		`{"limits": {"x": {"algorithm": "fixed_window", "key": [], "limit": 1, "window": %}}}`:                         {`"1s"`, `"1m"`, `"24h"`, `"1d"`, `"1w"`, `"1mo"`, `"1y"`, `"1h30m"`, `"0.5s"`},
 		`{"limits": {"x": {"algorithm": "sliding_window", "key": [], "limit": 5.0, "window": "1d", "utc_offset": %}}}`: {`"+00:00"`, `"-14:00"`, `"+05:45"`},
 		`{"limits": {"x": {"algorithm": "gcra", "key": %, "rate": 1}}}`:                                                {`[]`, `["ip"]`, `["a=header:x|ip", "const:~0"]`},
-		`{"limits": {}, "exempt": [{"path": %}]}`:                                                                      {`"/"`, `"*"`, `["/a", "/%2A", "/é"]`},
-		`{"limits": {}, "exempt": [{"headers": {"x": %}}]}`:                                                            {`"a"`, `["a", {"not": {"regex": "b"}}]`, `{"present": true}`, `{"not": "a"}`},
-		`{"limits": {}, "exempt": [{"value": {"metadata_number:f/a": %}}]}`:                                            {`5`, `"5"`, `[5, "6"]`},
-		`{"limits": {}, "response": {"content_type": %}}`:                                                              {`"text/plain"`, `"text/plain ; charset=utf-8"`, `"application/problem+json"`},
-		`{"limits": {}, "response": {"retry_after_jitter": %}}`:                                                        {`"0s"`, `"1d"`, `"1m30s"`, `"500ms"`, `"1.5s"`, `"0"`},
-		`{"limits": {}, "client_ip": %}`:                                                                               {`{}`, `{"source": "envoy"}`, `{"source": "header", "header": "a", "trusted_hops": 1}`},
-		`{"limits": {}, "namespace": %}`:                                                                               {`""`, `"a_-1"`},
-		`{"limits": {}, "$schema": %}`:                                                                                 {`1`, `"x"`, `null`},
+		`{"limits": {"x": {"algorithm": "leaky_bucket", "key": [], "capacity": 9, "leak_rate": 5, %}}}`: {
+			`"mode": "queue"`, `"max_wait": "4m"`, `"max_wait": "0"`, `"max_wait": "0s"`, `"max_wait": "1m30s"`, `"overrides": [{"match": {}, "max_wait": "1s"}]`,
+			`"mode": "queue", "scope": "process"`, `"mode": "meter", "count_status": ["401"]`, `"mode": "meter", "charge": {"metadata": "a/b", "max": 1}`,
+		},
+		`{"limits": {"x": {"algorithm": "concurrency", "key": [], "limit": 9, %}}}`: {`"missing": "deny"`, `"overrides": [{"match": {}, "limit": 1}, {"match": {}, "unlimited": true}]`, `"shadow": true`},
+		`{"limits": {"x": {"algorithm": "gcra", "rate": 1, "key": [], %}}}`: {
+			`"scope": "process"`, `"count_status": ["100", "599", "1xx", "5xx", "404", "4xx"]`, `"charge": {"response_header": "X-Used", "max": 1e9, "remove": true}`,
+			`"charge": {"response_header": "a", "max": 1, "remove": false}`, `"charge": {"response_trailer": "grpc-x", "max": 5.0}, "count_status": ["200"]`, `"charge": {"metadata": "f.a/b~1c/~0~2", "max": 1}`,
+		},
+		`{"limits": {}, "exempt": [{"path": %}]}`:                           {`"/"`, `"*"`, `["/a", "/%2A", "/é"]`},
+		`{"limits": {}, "exempt": [{"headers": {"x": %}}]}`:                 {`"a"`, `["a", {"not": {"regex": "b"}}]`, `{"present": true}`, `{"not": "a"}`},
+		`{"limits": {}, "exempt": [{"value": {"metadata_number:f/a": %}}]}`: {`5`, `"5"`, `[5, "6"]`},
+		`{"limits": {}, "response": {"content_type": %}}`:                   {`"text/plain"`, `"text/plain ; charset=utf-8"`, `"application/problem+json"`},
+		`{"limits": {}, "response": {"retry_after_jitter": %}}`:             {`"0s"`, `"1d"`, `"1m30s"`, `"500ms"`, `"1.5s"`, `"0"`},
+		`{"limits": {}, "client_ip": %}`:                                    {`{}`, `{"source": "envoy"}`, `{"source": "header", "header": "a", "trusted_hops": 1}`},
+		`{"limits": {}, "namespace": %}`:                                    {`""`, `"a_-1"`},
+		`{"limits": {}, "$schema": %}`:                                      {`1`, `"x"`, `null`},
 	} {
 		for _, value := range values {
 			mustParse(t, strings.Replace(place, "%", value, 1))
@@ -101,7 +110,22 @@ func TestTheSchemaSeesMistakesOfNameTypeAndRange(t *testing.T) {
 			`{"algorithm": "gcra", "key": [], "rate": 1, "burst": 1.5}`, `{"algorithm": "gcra", "key": [], "rate": 1, "x": 1}`,
 			`{"algorithm": "gcra", "key": ["ip", 5], "rate": 1}`, `{"algorithm": "gcra", "key": [], "rate": 1, "enforce_percent": 101}`,
 			`{"algorithm": "gcra", "key": [], "rate": 1, "shadow": "yes"}`, `{"algorithm": "gcra", "key": [], "rate": 1, "missing": "Skip"}`,
-			`{"algorithm": "leaky_bucket", "key": [], "capacity": 1, "leak_rate": 1}`, `{"algorithm": "sliding_window", "key": [], "limit": 1, "window": "1w"}`,
+			`{"algorithm": "leaky_bucket", "key": [], "capacity": 1, "leak_rate": 1, "mode": "metre"}`, `{"algorithm": "sliding_window", "key": [], "limit": 1, "window": "1w"}`,
+		},
+		`{"limits": {"x": {"algorithm": "leaky_bucket", "key": [], "capacity": 1, "leak_rate": 1, %}}}`: {
+			`"max_wait": 5`, `"max_wait": "5"`, `"max_wait": "-1s"`, `"mode": "meter", "max_wait": "1s"`, `"mode": "meter", "overrides": [{"match": {}, "max_wait": "1s"}]`,
+			`"count_status": ["401"]`, `"mode": "queue", "count_status": ["401"]`, `"charge": {"response_header": "x", "max": 1}`, `"overrides": [{"match": {}, "max_wait": 1}]`,
+		},
+		`{"limits": {"x": {"algorithm": "concurrency", "key": [], %}}}`: {
+			`"limit": 0`, `"limit": "1"`, `"limit": 1, "window": "1s"`, `"limit": 1, "scope": "process"`, `"limit": 1, "count_status": ["401"]`,
+			`"limit": 1, "charge": {"response_header": "x", "max": 1}`, `"limit": 1, "overrides": [{"match": {}, "burst": 1}]`,
+		},
+		`{"limits": {"x": {"algorithm": "gcra", "rate": 1, "key": [], %}}}`: {
+			`"scope": "global"`, `"scope": 1`, `"max_wait": "1s"`, `"count_status": "401"`, `"count_status": []`, `"count_status": [401]`, `"count_status": ["600"]`,
+			`"count_status": ["099"]`, `"count_status": ["4XX"]`, `"count_status": ["40x"]`, `"count_status": ["401", "401"]`, `"charge": 5`, `"charge": {}`,
+			`"charge": {"max": 1}`, `"charge": {"response_header": "x"}`, `"charge": {"response_header": "x", "max": 0}`, `"charge": {"response_header": "x y", "max": 1}`,
+			`"charge": {"response_header": "x", "response_trailer": "x", "max": 1}`, `"charge": {"metadata": "", "max": 1}`, `"charge": {"metadata": "f/a", "max": 1, "remove": true}`,
+			`"charge": {"response_trailer": ":status", "max": 1}`, `"charge": {"response_header": "x", "max": 1, "remove": "yes"}`, `"charge": {"response_header": "x", "max": 1, "min": 0}`,
 		},
 		`{"limits": {"Login": %}}`:                                       {bucket},
 		`{"limits": {"x": {"algorithm": "gcra", "key": [], "rate": %}}}`: {`0`, `-1`, `1e10`, `"5/fortnight"`, `"5/2d"`, `true`, `"-5/s"`, `""`},
@@ -167,7 +191,7 @@ func TestEveryFieldOfTheSchemaIsExplained(t *testing.T) {
 				}
 				for name, p := range properties {
 					property, ok := p.(map[string]any)
-					conditional := strings.HasSuffix(at, "/if") || !ok || len(property) == 0 // set by the algorithm
+					conditional := strings.HasSuffix(at, "/if") || strings.HasSuffix(at, "/then/then") || !ok || len(property) == 0 // set by the algorithm and its mode
 					description, _ := property["description"].(string)
 					if !conditional && (len(description) < 10 || !strings.HasSuffix(description, ".")) {
 						t.Errorf("%s/%s is described as %q", at, name, description)
@@ -215,13 +239,22 @@ func TestTheDefaultsOfTheSchemaAreThoseOfTheCode(t *testing.T) {
 	}
 	limitWith := func(names []string, more string) string {
 		own := map[string]any{}
-		for _, name := range append(names, "missing", "shadow", "enforce_percent", "overrides") {
+		for _, name := range append(names, "missing", "shadow", "enforce_percent", "overrides", "scope") {
 			own[name] = limit[name]
 		}
 		return with(own, more)
 	}
 	const gcra, window = `"algorithm": "gcra", "rate": 1, "key": []`, `"algorithm": "fixed_window", "limit": 1, "window": "1m", "key": []`
 	limits := func(a, b string) string { return `"limits": {"a": ` + a + `, "b": ` + b + `}` }
+	queue := `{"key": [], "algorithm": "leaky_bucket", "capacity": 1, "leak_rate": 1}`
+	if a, b := mustParse(t, `{`+limits(queue, queue)+`}`), mustParse(t, `{`+limits(queue, limitWith([]string{"mode"}, queue[1:len(queue)-1]))+`}`); !reflect.DeepEqual(a.Limits[1].Limiter, b.Limits[1].Limiter) || a.Limits[1].Shape != b.Limits[1].Shape {
+		t.Errorf("got %+v", b.Limits)
+	}
+	charge := with(defaultsOf(chargeMembers.properties()), `"response_header": "x", "max": 5`)
+	charging := mustParse(t, `{`+limits(`{`+gcra+`, "charge": {"response_header": "x", "max": 5}}`, `{`+gcra+`, "charge": `+charge+`}`)+`}`).Limits
+	if !reflect.DeepEqual(charging[0].Charge, charging[1].Charge) {
+		t.Errorf("got %+v", charging[1].Charge)
+	}
 	top := defaultsOf(topMembers.properties())
 	top["client_ip"] = defaultsOf(clientIPMembers.properties())
 	top["response"] = defaultsOf(responseMembers.properties())

@@ -22,4 +22,4 @@ func mapSchema(schema, schema, string) schema { return schema{} }
 func objectSchema([]*property, string) schema { return schema{} }
 func defined(string, schema) schema           { return schema{} }
 
-var clientIPSchema, limitSchema schema
+var clientIPSchema, chargeSchema, limitSchema schema

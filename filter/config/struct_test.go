@@ -61,7 +61,9 @@ func sortedLines(err error) []string {
 
 func TestAStructIsTheSameConfigAsItsJSON(t *testing.T) {
 	for _, document := range []string{
-		readExample(t, "smallest.json"), readExample(t, "full.json"),
+		readExample(t, "smallest.json"), readExample(t, "full.json"), readExample(t, "fuller.json"),
+		`{"limits": {"a": {"charge": {"max": 1e3, "metadata": "f/a~1b"}, "count_status": ["1xx", "500"], "scope": "process", "algorithm": "gcra", "rate": 1, "key": []}}}`,
+		`{"limits": {"a": {"max_wait": "1s", "mode": "queue", "leak_rate": 2, "capacity": 5.0, "algorithm": "leaky_bucket", "key": []}}, "rules": [{"limits": ["a"]}], "always": ["a"]}`,
 		`{"limits": {"a": {"algorithm": "gcra", "rate": 0.5, "burst": 1e3, "key": []}}, "on_error": "deny", "rules": [{"limits": ["a"], "response": {"body": ""}}]}`,
 		`{"limits": {}, "response": {"body": "Подождите \" \u0000"}, "route_metadata": true, "shadow": false}`,
 		`{"limits": {}, "exempt": [{"headers": {"b": "1", "A": {"not": "2"}}, "value": {"metadata_number:f/a": [1, -5]}}]}`,
@@ -73,10 +75,12 @@ func TestAStructIsTheSameConfigAsItsJSON(t *testing.T) {
 
 func TestAStructHasTheSameMistakesAsItsJSON(t *testing.T) {
 	for _, document := range []string{
-		readExample(t, "fuller.json"),
 		`{"limits": {"a": {"algorithm": "gcra", "rate": "5/fortnight", "burst": 1.5, "key": ["Ip", null, {}]}}, "always": ["b"], "rulez": []}`,
 		`{"limits": {"Login": 5, "b": {}}, "rules": [{"limits": [{"limit": "b", "cost": -1}, true]}], "state": {"max_buckets": 1e+21}}`,
 		`{"namespace": "` + strings.Repeat("x", 300) + `"}`,
+		`{"limits": {"a": {"charge": {"remove": 1, "max": 1.5, "metadata": "f"}, "count_status": [401, "6xx"], "scope": "global", "algorithm": "gcra", "rate": 1, "key": []}}}`,
+		`{"limits": {"a": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": 2, "key": []}, "b": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": 2, "key": []}},
+		  "rules": [{"limits": ["b"]}, {"limits": ["a", "b"]}], "always": ["a"]}`,
 		`{"": {"": [[[]]]}}`,
 		`{"rules": [{"limits": ["a"], "match": {"headers": {"X-A": "b", "x-a": "c"}}}]}`,
 	} {

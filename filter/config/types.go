@@ -58,7 +58,35 @@ type Limit struct {
 	// EnforcePercent is the share of clients that are refused, 0 to 100; the
 	// others are as in shadow.
 	EnforcePercent int
+	// Queue says that admitted requests wait for their departure. No request
+	// meets two such limits.
+	Queue bool
+	// Concurrency says that units are requests in flight.
+	Concurrency bool
+	// Charge says what else a request is charged once it is over; nil is nothing.
+	Charge *Charge
+	// CountStatus are the statuses of responses whose requests stay charged; nil
+	// is all of them.
+	CountStatus []StatusRange
 }
+
+// Charge is what a request turns out to cost, and where that is read. Exactly one
+// of ResponseHeader, ResponseTrailer and Metadata is set.
+type Charge struct {
+	ResponseHeader, ResponseTrailer string // in lower case
+	// Metadata is the way to a whole number, or to a text of digits, in the
+	// stream's dynamic metadata: the filter's name and the steps, with zero bytes
+	// between, as keys.Source and package metadata have it.
+	Metadata string
+	// Max is the most that one request is charged, and the deepest debt that a
+	// bucket gets into by it, in units: 1 to algorithms.MaxUnits.
+	Max int64
+	// Remove says that the response header does not go on to the client.
+	Remove bool
+}
+
+// StatusRange is a range of statuses of responses, both ends included: 100 to 599.
+type StatusRange struct{ From, To int }
 
 // Override is a limit's other numbers, for the requests that it matches.
 type Override struct {

@@ -93,6 +93,24 @@ func RequestHeaders() (Pairs, Status) {
 	return ParsePairs(AppendPairs(nil, headers)), status(err)
 }
 
+// ResponseHeader is as in calls_wasip1.go.
+func ResponseHeader(name string) ([]byte, Status) {
+	value, err := proxywasm.GetHttpResponseHeader(name)
+	return []byte(value), status(err)
+}
+
+// ResponseHeaders is as in calls_wasip1.go.
+func ResponseHeaders() (Pairs, Status) {
+	headers, err := proxywasm.GetHttpResponseHeaders()
+	return ParsePairs(AppendPairs(nil, headers)), status(err)
+}
+
+// ResponseTrailers is as in calls_wasip1.go.
+func ResponseTrailers() (Pairs, Status) {
+	trailers, err := proxywasm.GetHttpResponseTrailers()
+	return ParsePairs(AppendPairs(nil, trailers)), status(err)
+}
+
 // HasResponseHeader is as in calls_wasip1.go.
 func HasResponseHeader(name string) bool {
 	_, err := proxywasm.GetHttpResponseHeader(name)

@@ -18,11 +18,12 @@ var result struct {
 	ns         int64
 }
 
-// BeginStreamCallback empties the arena. Every callback of a stream begins with it.
+// BeginStreamCallback empties the arena. Every callback of a stream begins
+// with it.
 func BeginStreamCallback() { memory.begin(true) }
 
-// BeginPluginCallback makes returned data permanent. Every callback that is not
-// a stream's begins with it.
+// BeginPluginCallback makes returned data permanent. Every callback that is
+// neither a stream's nor a tick begins with it.
 func BeginPluginCallback() { memory.begin(false) }
 
 // Allocate serves proxy_on_memory_allocate.
@@ -85,9 +86,27 @@ func RequestHeader(name string) ([]byte, Status) {
 }
 
 // RequestHeaders reads all request headers. It costs little more than one.
-func RequestHeaders() (Pairs, Status) {
+func RequestHeaders() (Pairs, Status) { return headerPairs(0) }
+
+// ResponseHeader reads the first value of a response header.
+func ResponseHeader(name string) ([]byte, Status) {
 	result.size = 0
-	status := abi.GetHeaderMapPairs(0, resultData(), resultSize())
+	status := abi.GetHeaderMapValue(2, stringPointer(name), uint32(len(name)), resultData(), resultSize())
+	if status != 0 {
+		return nil, Status(status)
+	}
+	return returned(), OK
+}
+
+// ResponseHeaders reads all response headers.
+func ResponseHeaders() (Pairs, Status) { return headerPairs(2) }
+
+// ResponseTrailers reads all response trailers.
+func ResponseTrailers() (Pairs, Status) { return headerPairs(3) }
+
+func headerPairs(headerMap uint32) (Pairs, Status) {
+	result.size = 0
+	status := abi.GetHeaderMapPairs(headerMap, resultData(), resultSize())
 	if status != 0 {
 		return Pairs{}, Status(status)
 	}

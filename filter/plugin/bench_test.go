@@ -67,7 +67,7 @@ func BenchmarkRequest(b *testing.B) {
 		if vm.RequestHeaders(id) != uint32(host.Continue) {
 			b.Fatal("a request was refused")
 		}
-		vm.ResponseHeaders(id)
+		vm.ResponseHeaders(id, true)
 		vm.Delete(id)
 	}
 }

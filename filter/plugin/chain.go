@@ -3,7 +3,9 @@ package plugin
 import (
 	"bytes"
 	"strconv"
+	"time"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/field"
 	"github.com/sluice-proxy/sluice/filter/host"
@@ -48,7 +50,12 @@ func appendDecision(text []byte, o *policy.Outcome) []byte {
 	start := len(text)
 	switch o.Verdict {
 	case policy.Admitted:
-		text = appendItem(text, "allowed", nil)
+		if queue := o.Waiting(); queue != nil {
+			text = appendItem(text, "delayed:", queue.Limit)
+			text = append(append(text, ':'), delay(queue)...)
+		} else {
+			text = appendItem(text, "allowed", nil)
+		}
 	case policy.Refused, policy.MissingKey:
 		text = appendItem(text, "refused:", o.Limit)
 	}
@@ -67,6 +74,14 @@ func appendDecision(text []byte, o *policy.Outcome) []byte {
 		text = appendItem(text, "allowed", nil)
 	}
 	return text
+}
+
+// delay is how long a request has to wait.
+func delay(queue *policy.Ruling) string { return milliseconds(queue.Waits()) }
+
+// milliseconds is a duration in whole milliseconds, rounded up.
+func milliseconds(d time.Duration) string {
+	return (min(d, algorithms.Forever-time.Millisecond) + time.Millisecond - 1).Truncate(time.Millisecond).String()
 }
 
 func appendItem(text []byte, what string, l *policy.Limit) []byte {

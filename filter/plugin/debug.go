@@ -6,7 +6,6 @@ import (
 
 	"github.com/dchest/siphash"
 
-	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
 )
@@ -39,6 +38,10 @@ func (p *Plugin) logDecision(o *policy.Outcome) {
 			line = strconv.AppendInt(line, g.Decision.Limit, 10)
 			line = append(line, " left"...)
 		}
+		if word == delayed {
+			line = append(line, ", waits "...)
+			line = append(line, delay(g)...)
+		}
 		if g.Refuses() && !g.Decision.Never {
 			line = append(line, ", retry after "...)
 			line = append(line, milliseconds(g.Decision.RetryAfter)...)
@@ -51,6 +54,9 @@ func (p *Plugin) logDecision(o *policy.Outcome) {
 // all the same.
 const uncharged = "uncharged"
 
+// delayed is the word for a queue in which the request waits.
+const delayed = "delayed"
+
 func rulingWord(g *policy.Ruling, admitted bool) string {
 	switch {
 	case g.Failed:
@@ -61,14 +67,11 @@ func rulingWord(g *policy.Ruling, admitted bool) string {
 		return "refused"
 	case !admitted:
 		return uncharged
+	case g.Waits() > 0:
+		return delayed
 	default:
 		return "allowed"
 	}
-}
-
-// milliseconds is a duration in whole milliseconds, rounded up.
-func milliseconds(d time.Duration) string {
-	return (min(d, algorithms.Forever-time.Millisecond) + time.Millisecond - 1).Truncate(time.Millisecond).String()
 }
 
 // secretHash stands for a secret in the log. It is keyed with a secret of the

@@ -18,9 +18,11 @@ func (p *Plugin) decide(s *stream) uint32 {
 	}
 	if !p.attach() {
 		p.metrics.add("sluice.table.errors", 1)
-		if !p.policy.Match(r).HasLimits() {
+		rule := p.policy.Match(r)
+		if !rule.HasLimits() {
 			return uint32(host.Continue)
 		}
+		s.removes = rule.Removes
 		return p.failed()
 	}
 	chosen, rule := p.policy, (*policy.Rule)(nil)
@@ -33,22 +35,29 @@ func (p *Plugin) decide(s *stream) uint32 {
 	if rule == nil {
 		rule = chosen.Match(r)
 	}
-	r.rule = rule.Name
+	r.rule, s.removes = rule.Name, rule.Removes
 	rulings := chosen.Prepare(rule, r)
 	if len(rulings) == 0 {
 		return uint32(host.Continue)
 	}
 	now, ok := p.time(rule.UsesWall)
 	o := chosen.Decide(rulings, now, ok)
+	waits := false
+	if rule.Lasts {
+		o, waits = p.last(s, chosen, o, now)
+	}
 	ordinary := p.metrics.count(&o)
 	p.metrics.table(p.table)
-	s.inner = p.publish(&o, ordinary)
+	s.inner = p.publish(&o, ordinary && !waits)
 	if p.verbose() {
 		p.logDecision(&o)
 	}
 	switch o.Verdict {
 	case policy.Admitted:
 		s.admitted(rule, &o)
+		if waits {
+			return uint32(host.Pause)
+		}
 		return uint32(host.Continue)
 	case policy.Refused, policy.MissingKey:
 		return p.refuse(s, rule, &o)
@@ -77,7 +86,7 @@ func (p *Plugin) refuse(s *stream, rule *policy.Rule, o *policy.Outcome) uint32 
 	}
 	if !refusal.MissingKey {
 		refusal.Decision = o.Reported.Decision
-		refusal.Shares = shares(o)
+		refusal.Shares, _ = shares(o)
 	}
 	s.refused(rule, &refusal)
 	if s.inner {
@@ -116,13 +125,13 @@ func random() uint64 {
 }
 
 // shares are what is left of all enforced limits, the reported one first.
-func shares(o *policy.Outcome) []response.Share {
-	all := []response.Share{o.Reported.Share()}
+func shares(o *policy.Outcome) (all []response.Share, limits []*policy.Limit) {
+	all, limits = []response.Share{o.Reported.Share()}, []*policy.Limit{o.Limit}
 	for i := range o.Rulings {
 		g := &o.Rulings[i]
 		if g != o.Reported && !g.Shadow && !g.Failed {
-			all = append(all, g.Share())
+			all, limits = append(all, g.Share()), append(limits, g.Limit)
 		}
 	}
-	return all
+	return all, limits
 }

@@ -13,20 +13,30 @@ type metrics struct {
 	evicted, retries, added uint64 // how much of the table's counts has been reported
 }
 
-// What is counted of a limit: the names of the counters, and their places in
-// policy.Limit's Counters.
+// What is counted of a limit: the metrics' places in policy.Limit's Metrics.
 const (
 	countAllowed = iota
 	countRefused
 	countShadowRefused
 	countErrors
+	countWaiting
+	recordWaited
+	countGivenUp
+	countInFlight
 )
 
-var counterNames = [...]string{
-	countAllowed:       ".allowed",
-	countRefused:       ".refused",
-	countShadowRefused: ".shadow_refused",
-	countErrors:        ".errors",
+var limitMetrics = [...]struct {
+	name string
+	kind host.MetricKind
+}{
+	countAllowed:       {".allowed", host.Counter},
+	countRefused:       {".refused", host.Counter},
+	countShadowRefused: {".shadow_refused", host.Counter},
+	countErrors:        {".errors", host.Counter},
+	countWaiting:       {".waiting", host.Gauge},
+	recordWaited:       {".waited_ms", host.Histogram},
+	countGivenUp:       {".given_up", host.Counter},
+	countInFlight:      {".in_flight", host.Gauge},
 }
 
 // count counts a decision for each limit that had a part in it. ordinary says
@@ -37,32 +47,36 @@ func (m *metrics) count(o *policy.Outcome) (ordinary bool) {
 	for i := range o.Rulings {
 		switch g := &o.Rulings[i]; {
 		case g.Failed:
-			m.limit(g.Limit, countErrors)
+			m.limit(g.Limit, countErrors, 1)
 			ordinary = false
 		case g.Refuses() && g.Shadow:
-			m.limit(g.Limit, countShadowRefused)
+			m.limit(g.Limit, countShadowRefused, 1)
 			ordinary = false
 		case g.Refuses():
-			m.limit(g.Limit, countRefused)
+			m.limit(g.Limit, countRefused, 1)
 		case admitted:
-			m.limit(g.Limit, countAllowed)
+			m.limit(g.Limit, countAllowed, 1)
 		}
 	}
 	return ordinary
 }
 
-// limit adds one to a counter of a limit.
-func (m *metrics) limit(l *policy.Limit, counter int) {
-	id := l.Counters[counter]
+// limit adds to a counter or gauge of a limit, or a value to a histogram.
+func (m *metrics) limit(l *policy.Limit, metric int, n int64) {
+	id := l.Metrics[metric]
 	if id == 0 {
-		defined, status := host.DefineMetric(host.Counter, "sluice.limit."+l.Name+counterNames[counter])
+		defined, status := host.DefineMetric(limitMetrics[metric].kind, "sluice.limit."+l.Name+limitMetrics[metric].name)
 		if status != host.OK {
 			return // a metric that can't be had is no reason to fail a request
 		}
 		id = defined + 1
-		l.Counters[counter] = id
+		l.Metrics[metric] = id
 	}
-	host.AddMetric(id-1, 1)
+	if limitMetrics[metric].kind == host.Histogram {
+		host.RecordMetric(id-1, uint64(n))
+		return
+	}
+	host.AddMetric(id-1, n)
 }
 
 // table reports what the table has counted.

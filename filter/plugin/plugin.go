@@ -32,6 +32,12 @@ type Plugin struct {
 	request request
 	metrics metrics
 
+	queue   queue                    // the requests that wait
+	flights map[table.Bucket]*flight // the requests in flight
+	renewAt int64                    // when their leases are renewed; the next tick comes at wakeAt
+	wakeAt  int64
+	period  uint32 // of ticks, in ms; 0 while there are none
+
 	text  []byte // scratch for filter state
 	now   int64  // the last reading of the monotonic clock
 	asked int64  // when the log's level was asked for

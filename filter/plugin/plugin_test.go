@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/proxytest"
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/sluice-proxy/sluice/filter/bridge"
 	"github.com/sluice-proxy/sluice/filter/host"
 )
 
@@ -231,13 +232,13 @@ func TestStreamsOutOfOrderDoNoHarm(t *testing.T) {
 	for range 3 * streamSlots {
 		e.CompleteHttpContext(e.InitializeHttpContext())
 	}
-	e.vm.ResponseHeaders(e.InitializeHttpContext())
+	e.vm.ResponseHeaders(e.InitializeHttpContext(), true)
 	for _, unknown := range []uint32{0, 4711, 1 << 31} {
 		if e.vm.RequestHeaders(unknown) != uint32(host.Continue) || e.vm.RequestHeadersFailed(unknown) != uint32(host.Continue) {
 			t.Error("a stream that does not exist was stopped")
 		}
-		e.vm.ResponseHeaders(unknown)
-		if e.vm.Delete(unknown) {
+		e.vm.ResponseHeaders(unknown, true)
+		if e.vm.Delete(unknown) != bridge.NoStream {
 			t.Error("a stream that does not exist was forgotten")
 		}
 	}

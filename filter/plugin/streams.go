@@ -18,6 +18,9 @@ type stream struct {
 	remaining int64 // whole units
 	reset     int64 // whole seconds
 
+	lasting *lasting // what is still to be done, nil if nothing is
+	removes []string // the response headers that no client is to see
+
 	policy, draft []byte // the values of the headers of config.Draft
 	sentence      string // of a refusal: its plain sentence
 }
@@ -39,7 +42,7 @@ func (t *streamTable) create(id uint32, p *Plugin) {
 		slot = &stream{}
 		t.overflow[id] = slot
 	}
-	slot.id, slot.plugin, slot.told = id, p, false
+	slot.id, slot.plugin, slot.told, slot.lasting, slot.removes = id, p, false, nil, nil
 }
 
 // find returns nil for an id that is not a stream's.
@@ -54,14 +57,9 @@ func (t *streamTable) find(id uint32) *stream {
 	return t.overflow[id]
 }
 
-func (t *streamTable) remove(id uint32) bool {
-	s := t.find(id)
-	if s == nil {
-		return false
-	}
+func (t *streamTable) remove(s *stream) {
 	s.plugin = nil
 	if len(t.overflow) > 0 {
-		delete(t.overflow, id)
+		delete(t.overflow, s.id)
 	}
-	return true
 }

@@ -3,6 +3,7 @@ package plugin
 import (
 	"strconv"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
@@ -17,10 +18,25 @@ func (s *stream) admitted(rule *policy.Rule, o *policy.Outcome) {
 	}
 	d := &o.Reported.Decision
 	s.told, s.refusal = true, false
-	s.limit, s.remaining, s.reset = d.Limit, d.Remaining, response.Seconds(d.Reset)
-	if s.families&config.Draft != 0 {
-		s.keepDraft(shares(o))
+	s.limit, s.remaining, s.reset = d.Limit, d.Remaining, resetOf(d)
+	if s.families&config.Draft == 0 && s.lasting == nil {
+		return
 	}
+	all, limits := shares(o)
+	if s.families&config.Draft != 0 {
+		s.keepDraft(all)
+	}
+	if s.lasting != nil {
+		s.lasting.shares, s.lasting.limits = all, limits
+	}
+}
+
+// resetOf is what clients are told of a decision's Reset.
+func resetOf(d *algorithms.Decision) int64 {
+	if d.Reset < 0 {
+		return response.NoReset
+	}
+	return response.Seconds(d.Reset)
 }
 
 // refused keeps what the response is to say of a refusal, which passes the filter
@@ -33,7 +49,7 @@ func (s *stream) refused(rule *policy.Rule, r *response.Refusal) {
 		return
 	}
 	s.families = rule.Response.Families
-	s.limit, s.remaining, s.reset = r.Limit, r.Remaining, response.Seconds(r.Reset)
+	s.limit, s.remaining, s.reset = r.Limit, r.Remaining, resetOf(&r.Decision)
 	if s.families&config.Draft != 0 {
 		s.keepDraft(r.Shares)
 	}
@@ -90,7 +106,11 @@ func (vm *VM) tellThree(s *stream, limit, remaining, reset string) {
 	}
 	host.ReplaceResponseHeader(limit, vm.limitText)
 	host.ReplaceResponseHeader(remaining, vm.number.text(s.remaining))
-	host.ReplaceResponseHeader(reset, vm.number.text(s.reset))
+	if s.reset == response.NoReset {
+		host.RemoveResponseHeader(reset) // an upstream's would be taken for this limit's
+	} else {
+		host.ReplaceResponseHeader(reset, vm.number.text(s.reset))
+	}
 }
 
 // removeFamilies removes the headers of another instance whose share is larger.

@@ -3,6 +3,7 @@ package plugin
 import (
 	"github.com/tetratelabs/proxy-wasm-go-sdk/proxywasm/types"
 
+	"github.com/sluice-proxy/sluice/filter/bridge"
 	"github.com/sluice-proxy/sluice/filter/host"
 )
 
@@ -64,15 +65,27 @@ func (vm *VM) RequestHeadersFailed(id uint32) uint32 {
 		return uint32(host.Continue)
 	}
 	s.plugin.metrics.add("sluice.panics", 1)
+	if s.lasting != nil {
+		s.plugin.end(s)
+	}
 	return s.plugin.failed()
 }
 
 // ResponseHeaders implements bridge.Streams: it tells a client what it has left.
 // A refusal of the filter's own comes by here too, after Envoy has added the
 // route's headers.
-func (vm *VM) ResponseHeaders(id uint32) {
+func (vm *VM) ResponseHeaders(id uint32, end bool) {
 	s := vm.streams.find(id)
-	if s == nil || !s.told {
+	if s == nil {
+		return
+	}
+	if s.lasting != nil {
+		s.plugin.settle(s, end)
+	}
+	for _, header := range s.removes { // after all limits have read them
+		host.RemoveResponseHeader(header)
+	}
+	if !s.told {
 		return
 	}
 	s.told = false // headers come once; trailers-only answers are headers too
@@ -80,12 +93,40 @@ func (vm *VM) ResponseHeaders(id uint32) {
 	vm.tell(s)
 }
 
+// ResponseTrailers implements bridge.Streams.
+func (vm *VM) ResponseTrailers(id uint32) {
+	if s := vm.streams.find(id); s != nil && s.lasting != nil {
+		s.plugin.settleTrailers(s)
+	}
+}
+
 // Delete implements bridge.Streams.
-func (vm *VM) Delete(id uint32) bool {
-	if vm.streams.remove(id) {
-		return true
+func (vm *VM) Delete(id uint32) bridge.Deletion {
+	s := vm.streams.find(id)
+	switch {
+	case s == nil:
+		return bridge.NoStream
+	case s.lasting != nil:
+		return bridge.NotYet
+	}
+	vm.streams.remove(s)
+	return bridge.Deleted
+}
+
+// End implements bridge.Streams.
+func (vm *VM) End(id uint32) {
+	s := vm.streams.find(id)
+	p := s.plugin
+	vm.streams.remove(s)
+	p.end(s)
+}
+
+// DeletePlugin implements bridge.Streams. Its last stream has ended, but a tick
+// may still be set, and would come for ever.
+func (vm *VM) DeletePlugin(id uint32) {
+	if p := vm.plugins[id]; p != nil {
+		p.setPeriod(0)
 	}
 	delete(vm.plugins, id)
 	vm.last = nil
-	return false
 }

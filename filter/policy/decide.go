@@ -145,6 +145,11 @@ func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome 
 			return p.refusal(rulings)
 		}
 	}
+	return admission(rulings)
+}
+
+// admission reports the limit of which the smallest share is left.
+func admission(rulings []Ruling) Outcome {
 	if tightest := tightest(rulings); tightest != nil {
 		return Outcome{Verdict: Admitted, Limit: tightest.Limit, Reported: tightest, Rulings: rulings}
 	}
@@ -169,7 +174,8 @@ func (p *Policy) decideOne(rulings []Ruling, now algorithms.Time, ok bool) Outco
 	return Outcome{Verdict: Admitted, Limit: g.Limit, Reported: g, Rulings: rulings}
 }
 
-// costOf returns how many units a request takes.
+// costOf returns how many units a request takes. Of requests in flight it is one,
+// whatever it costs.
 func (u *use) costOf(r keys.Request) int64 {
 	cost := u.cost.Units
 	if u.cost.Header != "" {
@@ -237,23 +243,10 @@ func (p *Policy) giveBack(rulings []Ruling, now algorithms.Time) {
 }
 
 func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
-	limiter := g.numbers.limiter
-	for range table.MaxRetries {
-		if !p.table.Read(g.bucket, &g.record) {
-			return false
-		}
-		now := notBefore(now, g.record.Written)
-		g.next = limiter.GiveBack(g.record.State, now, g.cost, g.Decision.Window)
-		if g.next == g.record.State {
-			return true
-		}
-		limiter.Decide(&g.next, now, 0, &p.rest)
-		if stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &p.rest, now.Mono); stored || !ok {
-			g.record.State = g.next
-			return ok
-		}
-	}
-	return false
+	c := g.empty()
+	return c.change(&g.record, now, &p.rest, func(s *algorithms.State, now algorithms.Time) {
+		*s = c.limiter.GiveBack(*s, now, g.cost, g.Decision.Window)
+	})
 }
 
 // denies says whether a limit that could not be decided ends the request.

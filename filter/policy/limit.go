@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/dchest/siphash"
@@ -17,14 +18,21 @@ type Limit struct {
 	Name string
 	// Details are the response code details of a refusal by this limit.
 	Details string
-	// Counters are the host's metrics about the limit; the plugin keeps them
-	// here.
-	Counters [4]uint32
+	// Metrics are the host's about the limit; the plugin keeps them here.
+	Metrics [8]uint32
+
+	// Queue says that requests wait for their departure, Concurrency that units
+	// are requests in flight. Charge is what is charged afterwards, nil if nothing
+	// is, and CountStatus the statuses that stay charged, nil if all do.
+	Queue, Concurrency bool
+	Charge             *config.Charge
+	CountStatus        []config.StatusRange
 
 	key       []keys.Part
 	missing   config.Missing
 	overrides []override
-	plain     numbers // where no override matches
+	plain     numbers      // where no override matches
+	table     *table.Table // set by attach
 	shadow    bool
 	enforced  uint64 // the share of clients that are refused, of 100
 }
@@ -58,6 +66,11 @@ func newLimit(l *config.Limit, owner string) *Limit {
 		plain:    numbers{limiter: l.Limiter, identity: identity},
 		shadow:   l.Shadow,
 		enforced: uint64(l.EnforcePercent),
+
+		Queue:       l.Queue,
+		Concurrency: l.Concurrency,
+		Charge:      l.Charge,
+		CountStatus: l.CountStatus,
 	}
 	for i := range l.Overrides {
 		o := &l.Overrides[i]
@@ -70,6 +83,7 @@ func newLimit(l *config.Limit, owner string) *Limit {
 }
 
 func (l *Limit) attach(t *table.Table) {
+	l.table = t
 	l.plain.seed = t.Seed(l.plain.identity)
 	for i := range l.overrides {
 		l.overrides[i].seed = t.Seed(l.overrides[i].identity)
@@ -113,15 +127,22 @@ func (l *Limit) enforcedFor(key []byte) bool {
 }
 
 // compareLimits orders limits: those that may refuse before those that never do,
-// so that what a shadow limit takes need not be given back; then by identity.
+// so that what a shadow limit takes need not be given back; then a queue last,
+// whose places nobody else can use any more once others stand behind; then by
+// identity.
 func compareLimits(a, b *Limit) int {
-	if a.shadow != b.shadow {
-		if a.shadow {
-			return 1
-		}
+	return cmp.Or(compareBool(a.shadow, b.shadow), compareBool(a.Queue, b.Queue), strings.Compare(a.plain.identity, b.plain.identity))
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
 		return -1
+	default:
+		return 1
 	}
-	return strings.Compare(a.plain.identity, b.plain.identity)
 }
 
 // AppendReadable appends the client's key as people read it, with hash for what

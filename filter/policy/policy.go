@@ -32,6 +32,7 @@ type Policy struct {
 	rulings []Ruling
 	key     []byte
 	rest    algorithms.Decision // of a bucket that was given back to
+	record  table.Record        // of a claim's bucket
 }
 
 // New compiles a plugin's config.
@@ -119,6 +120,11 @@ type Rule struct {
 
 	// UsesWall says that one of its limits needs the wall clock.
 	UsesWall bool
+	// Lasts says that one of its limits has more to do with a request that it
+	// has admitted.
+	Lasts bool
+	// Removes are the response headers that no client is to see.
+	Removes []string
 
 	match match
 	uses  []use // in one order for all rules: compareLimits
@@ -136,7 +142,11 @@ type use struct {
 }
 
 func (p *Policy) newUse(u config.Use) use {
-	return use{limit: p.limits[u.Limit], cost: u.Cost}
+	limit := p.limits[u.Limit]
+	if limit.Concurrency {
+		return use{limit: limit, cost: config.Cost{Units: 1}}
+	}
+	return use{limit: limit, cost: u.Cost}
 }
 
 // newRule merges a rule's limits with those that apply always: a limit that
@@ -158,6 +168,10 @@ func (p *Policy) newRule(r *config.Rule) *Rule {
 	slices.SortStableFunc(rule.uses, func(a, b use) int { return compareLimits(a.limit, b.limit) })
 	for _, u := range rule.uses {
 		rule.UsesWall = rule.UsesWall || u.limit.usesWall()
+		rule.Lasts = rule.Lasts || u.limit.Lasts()
+		if c := u.limit.Charge; c != nil && c.Remove {
+			rule.Removes = append(rule.Removes, c.ResponseHeader)
+		}
 	}
 	p.rulings = append(p.rulings, make([]Ruling, max(0, len(rule.uses)-len(p.rulings)))...)
 	return rule

@@ -52,11 +52,16 @@ func (v *vm) NewPluginContext(id uint32) types.PluginContext {
 
 func (v *vm) Create(id, plugin uint32) { v.streams[id] = &stream{plugin: v.plugins[plugin]} }
 
-func (v *vm) Delete(id uint32) bool {
-	_, known := v.streams[id]
-	delete(v.streams, id)
-	return known
+func (v *vm) Delete(id uint32) bridge.Deletion {
+	if _, known := v.streams[id]; !known {
+		return bridge.NoStream
+	}
+	return bridge.NotYet // so that End is called on every host
 }
+
+func (v *vm) End(id uint32) { delete(v.streams, id) }
+
+func (v *vm) DeletePlugin(uint32) {}
 
 func (v *vm) RequestHeaders(id uint32) uint32 {
 	s := v.streams[id]
@@ -107,7 +112,9 @@ func (v *vm) RequestHeadersFailed(id uint32) uint32 {
 	return uint32(host.Continue)
 }
 
-func (v *vm) ResponseHeaders(id uint32) {
+func (v *vm) ResponseTrailers(uint32) {}
+
+func (v *vm) ResponseHeaders(id uint32, _ bool) {
 	if s := v.streams[id]; s != nil && s.result != "" {
 		host.ReplaceResponseHeader("x-probe", []byte(s.result))
 	}

@@ -31,6 +31,19 @@ func NewShare(name string, d *algorithms.Decision, window time.Duration) Share {
 	return s
 }
 
+// Smallest returns the index of the share of which the smallest part remains, the
+// first of those alike. There must be one.
+func Smallest(shares []Share) int {
+	found := 0
+	for i := range shares {
+		// Both products are below 2^60.
+		if shares[i].Remaining*shares[found].Limit < shares[found].Remaining*shares[i].Limit {
+			found = i
+		}
+	}
+	return found
+}
+
 // The two headers of draft-ietf-httpapi-ratelimit-headers-10 (sections 3 and 4)
 // are Lists of RFC 9651: a String, which names the limit, with parameters that
 // are Integers. A limit's name needs no escape in a String, and no number here

@@ -46,7 +46,7 @@ func TestTheModuleHasEveryHostcallAndCallbackThatAFilterNeeds(t *testing.T) {
 	for _, name := range []string{
 		"_initialize", "proxy_abi_version_0_2_1", "proxy_on_memory_allocate",
 		"proxy_on_vm_start", "proxy_on_configure", "proxy_on_context_create", "proxy_on_delete",
-		"proxy_on_request_headers", "proxy_on_response_headers",
+		"proxy_on_request_headers", "proxy_on_response_headers", "proxy_on_response_trailers",
 		"proxy_on_tick", "proxy_on_http_call_response", "proxy_on_grpc_receive", "proxy_on_grpc_close",
 	} {
 		if exported[name] == nil {
