@@ -2,6 +2,7 @@ package envoytest
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 )
@@ -25,6 +26,11 @@ type Options struct {
 	// Bootstrap is given to Envoy, in YAML, instead of one made of the upstream
 	// and the listeners; "" for the latter.
 	Bootstrap string
+	// DrainTime is how many seconds a listener has to drain; 0 is ten minutes.
+	DrainTime int
+	// WasmLog is the level of the logger "wasm"; "" is "info". At "trace" it logs
+	// every call between Envoy and a module.
+	WasmLog string
 }
 
 // Listener is a listener with one HTTP connection manager, on a free port of a
@@ -41,6 +47,10 @@ type Listener struct {
 	// ProxyProtocol makes every connection begin with a PROXY line, which says
 	// who the client is.
 	ProxyProtocol bool
+	// Manager are further fields of the HTTP connection manager.
+	Manager Object
+	// BufferLimit is how many bytes Envoy buffers of a connection; 0 is 1 MiB.
+	BufferLimit int
 }
 
 // Wasm says how to load a module as an HTTP filter.
@@ -158,6 +168,7 @@ func (l Listener) envoyListener(dir string, number int) Object {
 			}},
 		}}},
 	}
+	maps.Copy(manager, l.Manager)
 	listener := Object{
 		"@type":       "type.googleapis.com/envoy.config.listener.v3.Listener",
 		"name":        l.name(),
@@ -166,6 +177,9 @@ func (l Listener) envoyListener(dir string, number int) Object {
 		"filter_chains": []Object{{"filters": []Object{
 			{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager},
 		}}},
+	}
+	if l.BufferLimit > 0 {
+		listener["per_connection_buffer_limit_bytes"] = l.BufferLimit
 	}
 	if l.ProxyProtocol {
 		listener["listener_filters"] = []Object{{"name": "proxy_protocol", "typed_config": Object{

@@ -114,6 +114,10 @@ func launch(name string, o Options) (*Envoy, error) {
 	}
 	defer log.Close()
 
+	drainTime := o.DrainTime
+	if drainTime == 0 {
+		drainTime = 600
+	}
 	e.process, err = envoyCommand(or(o.Version, Current),
 		"--config-path", bootstrap,
 		"--admin-address-path", filepath.Join(dir, adminFile),
@@ -122,7 +126,8 @@ func launch(name string, o Options) (*Envoy, error) {
 		"--use-dynamic-base-id",
 		// Access log lines are wanted soon; Envoy gathers them for 10 s otherwise.
 		"--file-flush-interval-msec", "20",
-		"--log-level", "warning", "--component-log-level", "wasm:info")
+		"--log-level", "warning", "--component-log-level", "wasm:"+or(o.WasmLog, "info"),
+		"--drain-time-s", strconv.Itoa(drainTime))
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ type Upstream struct {
 	server   *http.Server
 	address  *net.TCPAddr
 	requests atomic.Int64
+	watches  watches
 }
 
 // Echo is the body of an upstream's answer, as JSON: the request as the
@@ -69,6 +70,7 @@ func (u *Upstream) Port() int { return u.address.Port }
 
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	u.requests.Add(1)
+	u.watches.note(r)
 	for _, header := range r.Header["X-Reply-Header"] {
 		name, value, _ := strings.Cut(header, ": ")
 		w.Header().Add(name, value)
