@@ -16,7 +16,7 @@ KUBERNETES := e2e/kubernetes
 # The name of the image that `make image` builds.
 IMAGE     ?= sluice
 
-.PHONY: help build demo test e2e-docker image bench profile fuzz envoy lint clean
+.PHONY: help build demo test e2e-docker image bench picture profile fuzz envoy lint clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -62,6 +62,11 @@ image: build ## build the OCI image for Istio and Envoy Gateway, named by IMAGE
 
 bench: ## time a decision, natively, and each algorithm
 	$(GO) test -run '^$$' -bench . -benchmem ./algorithms ./filter/policy ./filter/plugin
+
+picture: ## draw docs/bursts.svg, one burst through each algorithm
+	@mkdir -p $(BUILD)
+	$(GO) run ./e2e/picture >$(BUILD)/bursts.svg
+	mv $(BUILD)/bursts.svg docs/bursts.svg
 
 # The compiler inlines what this profile says is hot. Calls are what WebAssembly
 # code of the Go compiler spends most of its time on.

@@ -35,9 +35,10 @@ func newClient(address, envoy string) (*client, error) {
 // answer is a response with what it answers.
 type answer struct {
 	sent    time.Time
-	client  string // its address
-	request string // such as "GET /report"
-	status  int    // 0 if there was no response
+	took    time.Duration // until the answer had come
+	client  string        // its address
+	request string        // such as "GET /report"
+	status  int           // 0 if there was no response
 	header  http.Header
 	body    string // the error, if there was no response
 }
@@ -72,6 +73,7 @@ func (c *client) send(ctx context.Context, method, path string) answer {
 	defer response.Body.Close()
 	body, _ := io.ReadAll(response.Body)
 	a.status, a.header, a.body = response.StatusCode, response.Header, string(body)
+	a.took = time.Since(a.sent)
 	return a
 }
 

@@ -36,6 +36,9 @@ func show(ctx context.Context, listener string, out *timeline) error {
 	if err := daily(ctx, one, out); err != nil {
 		return err
 	}
+	if err := waiting(ctx, one, out); err != nil {
+		return err
+	}
 	// The second client's bucket is full again by now. The first would get through
 	// as well, after longer waits.
 	return backingOff(ctx, cmp.Or(two, one), out)
@@ -141,9 +144,62 @@ func daily(ctx context.Context, one *client, out *timeline) error {
 // midnight returns when the UTC day of t ends.
 func midnight(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
 
+// The queue that envoy/demo.yaml has for /export.
+const (
+	exportCapacity = 10
+	exportInterval = time.Second / 2
+)
+
+// waiting shows a burst that leaves evenly.
+func waiting(ctx context.Context, one *client, out *timeline) error {
+	out.QueueSection("4. A queue",
+		"Each address has one export every half second. Up to 10 more wait for their turn, and leave in\n"+
+			"the order in which they came; the upstream answers at once. 13 come at once:")
+	began := time.Now()
+	exports := one.atOnce(ctx, 13, "GET", "/export")
+	out.Waits(exports...)
+	// One more waits for each place that was free again before the last of them
+	// was sent. That is none, unless the machine stood still for half a second.
+	var last time.Time
+	for _, a := range exports {
+		if a.sent.After(last) {
+			last = a.sent
+		}
+	}
+	freed := int(last.Sub(began) / exportInterval)
+	if err := expect("13 exports at once", exports, 1+exportCapacity, 1+exportCapacity+freed); err != nil {
+		return err
+	}
+	leaving := exports[:admitted(exports)]
+	for i, a := range leaving {
+		if err := checkDeparture(i, a.sent.Add(a.took).Sub(began)); err != nil {
+			return err
+		}
+	}
+	for _, a := range exports[len(leaving):] {
+		if a.number("Retry-After") < 1 {
+			return fmt.Errorf("an export was refused with Retry-After: %q, want when a place is free", a.header.Get("Retry-After"))
+		}
+	}
+	out.Note("Of the %d that were admitted one left every %v.", len(leaving), exportInterval)
+	return nil
+}
+
+// checkDeparture checks when the i-th export in line left, from the moment on at
+// which they came. None may leave before its turn; some time is for machines that
+// are slow.
+func checkDeparture(i int, left time.Duration) error {
+	const slow = 2 * time.Second
+	turn := time.Duration(i) * exportInterval
+	if left < turn || left > turn+slow {
+		return fmt.Errorf("export %d left after %v, want %v", i+1, left.Round(time.Millisecond), turn)
+	}
+	return nil
+}
+
 // backingOff shows that a client which waits as it is told gets everything done.
 func backingOff(ctx context.Context, c *client, out *timeline) error {
-	out.Section("4. A client that backs off",
+	out.Section("5. A client that backs off",
 		"8 requests meet the classic limit at once. Refused ones come again after Retry-After, until\n"+
 			"they are admitted; rows are in the order in which the answers came:")
 	var waited [8]time.Duration
@@ -156,10 +212,11 @@ func backingOff(ctx context.Context, c *client, out *timeline) error {
 			Cap:      time.Second,
 			OnWait:   func(wait time.Duration) { waited[i] += wait },
 			Send: func(request *http.Request) (*http.Response, error) {
-				sent := time.Now()
+				a := answer{sent: time.Now(), client: c.address, request: "GET /classic"}
 				response, err := c.http.Do(request)
 				if err == nil {
-					out.Answers(answer{sent, c.address, "GET /classic", response.StatusCode, response.Header, ""})
+					a.status, a.header = response.StatusCode, response.Header
+					out.Answers(a)
 				}
 				return response, err
 			},

@@ -52,6 +52,8 @@ func TestADemoThatShowsSomethingElseThanItPromisesFails(t *testing.T) {
 		{"daily, one too many", runDaily, admitOnly(11), "of 2 more reports 1 were admitted, want 0"},
 		{"daily, one too few", runDaily, admitOnly(9), "of the first 10 reports 9 were admitted, want 10"},
 		{"daily, until some other time", runDaily, admitOnly(10), "does not end at midnight UTC"},
+		{"queue, everything at once", runWaiting, admit, "of 13 exports at once 13 were admitted, want 11"},
+		{"queue, nobody waits", runWaiting, admitOnly(11), "export 2 left after"},
 		{"backing off, everything refused", runBackingOff, refuse, "got 429 Too Many Requests in the end"},
 		{"backing off, everything admitted", runBackingOff, admit, "none of 8 requests at once had to wait"},
 	} {
@@ -78,6 +80,29 @@ func runLogin(t *testing.T, one *client, out *timeline) error {
 
 func runDaily(t *testing.T, one *client, out *timeline) error {
 	return daily(t.Context(), one, out)
+}
+
+func runWaiting(t *testing.T, one *client, out *timeline) error {
+	return waiting(t.Context(), one, out)
+}
+
+func TestAnExportLeavesInItsTurnAndSoonAfterIt(t *testing.T) {
+	for _, c := range []struct {
+		i    int
+		left time.Duration
+		ok   bool
+	}{
+		{0, 0, true},
+		{0, 3 * time.Second, false},
+		{4, 1999 * time.Millisecond, false},
+		{4, 2 * time.Second, true},
+		{4, 2100 * time.Millisecond, true},
+		{4, 4001 * time.Millisecond, false},
+	} {
+		if err := checkDeparture(c.i, c.left); (err == nil) != c.ok {
+			t.Errorf("export %d after %v: %v", c.i+1, c.left, err)
+		}
+	}
 }
 
 func runBackingOff(t *testing.T, one *client, out *timeline) error {

@@ -50,8 +50,17 @@ func (t *timeline) Note(format string, values ...any) {
 // Section begins a section: a title, a sentence on what is to be seen, and the
 // heads of the columns.
 func (t *timeline) Section(title, sentence string) {
-	t.Note("\n%s\n%s\n\n%8s  %-9s  %-13s  %9s  %15s  %10s  %6s  %11s", t.coloured(bold, title), sentence,
-		"time", "client", "request", "status", "RateLimit-Limit", "-Remaining", "-Reset", "Retry-After")
+	t.section(title, sentence, "%15s  %10s  %6s  %11s", "RateLimit-Limit", "-Remaining", "-Reset", "Retry-After")
+}
+
+// QueueSection begins a section for Waits.
+func (t *timeline) QueueSection(title, sentence string) {
+	t.section(title, sentence, "waited")
+}
+
+func (t *timeline) section(title, sentence, format string, columns ...any) {
+	t.Note("\n%s\n%s\n\n%8s  %-9s  %-13s  %9s  %s", t.coloured(bold, title), sentence,
+		"time", "client", "request", "status", fmt.Sprintf(format, columns...))
 }
 
 // Answers prints one row for each answer.
@@ -74,7 +83,32 @@ func (t *timeline) Runs(answers []answer) {
 	}
 }
 
+// Waits prints one row for each answer, with how long it took as a bar.
+func (t *timeline) Waits(answers ...answer) {
+	for _, a := range answers {
+		t.print(a, 1, waited(a))
+	}
+}
+
+// waited says how long a request waited: 8 columns are a second. A refused one
+// did not.
+func waited(a answer) string {
+	if !a.admitted() {
+		return "        Retry-After: " + a.header.Get("Retry-After")
+	}
+	const widest = 40 // 5 seconds
+	columns := min(int(a.took.Seconds()*8), widest)
+	return fmt.Sprintf("%4.2f s  %s>", a.took.Seconds(), strings.Repeat("=", columns))
+}
+
 func (t *timeline) row(a answer, times int) {
+	t.print(a, times, fmt.Sprintf("%15s  %10s  %6s  %11s",
+		a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"), a.header.Get("RateLimit-Reset"),
+		a.header.Get("Retry-After")))
+}
+
+// print prints a row and counts its requests.
+func (t *timeline) print(a answer, times int, columns string) {
 	status, colour := fmt.Sprint(a.status), red
 	if times > 1 {
 		status = fmt.Sprintf("%d x %d", times, a.status)
@@ -85,10 +119,8 @@ func (t *timeline) row(a answer, times int) {
 		t.admitted += times
 		colour = green
 	}
-	row := fmt.Sprintf("%6.2f s  %-9s  %-13s  %s  %15s  %10s  %6s  %11s",
-		a.sent.Sub(t.start).Seconds(), a.client, a.request, t.coloured(colour, fmt.Sprintf("%9s", status)),
-		a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"), a.header.Get("RateLimit-Reset"),
-		a.header.Get("Retry-After"))
+	row := fmt.Sprintf("%6.2f s  %-9s  %-13s  %s  %s",
+		a.sent.Sub(t.start).Seconds(), a.client, a.request, t.coloured(colour, fmt.Sprintf("%9s", status)), columns)
 	fmt.Fprintln(t.out, strings.TrimRight(row, " "))
 	if a.status == 0 {
 		fmt.Fprintln(t.out, "no answer:", a.body)

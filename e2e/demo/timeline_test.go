@@ -35,6 +35,10 @@ func example(colours bool) string {
 		at(13040, 429, "GET /articles", "200", "0", "86400", "86400"),
 	})
 	t.Note("%d of %d", 3, 5)
+	t.QueueSection("2. A queue", "A sentence.")
+	first, waits, last := at(14000, 200, "GET /export"), at(14001, 200, "GET /export"), at(14002, 200, "GET /export")
+	first.took, waits.took, last.took = 2*time.Millisecond, 501*time.Millisecond, 5003*time.Millisecond
+	t.Waits(first, waits, last, at(14003, 429, "GET /export", "10", "0", "6", "1"))
 	return out.String()
 }
 
@@ -49,6 +53,15 @@ A sentence.
  13.00 s  127.0.0.1  GET /articles    2 x 200              200         198       1
  13.04 s  127.0.0.1  GET /articles        429              200           0   86400        86400
 3 of 5
+
+2. A queue
+A sentence.
+
+    time  client     request           status  waited
+ 14.00 s  127.0.0.1  GET /export          200  0.00 s  >
+ 14.00 s  127.0.0.1  GET /export          200  0.50 s  ====>
+ 14.00 s  127.0.0.1  GET /export          200  5.00 s  ========================================>
+ 14.00 s  127.0.0.1  GET /export          429          Retry-After: 1
 `
 	if got := example(false); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -101,6 +114,13 @@ func TestColoursAreForTerminalsThatWantThem(t *testing.T) {
 		if got := wantsColours(c.file, getenv); got != c.want {
 			t.Errorf("%s: colours %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+func TestABarIsNeverWiderThanTheQueueIsLong(t *testing.T) {
+	longest := waited(answer{status: 200, took: 5 * time.Second})
+	if got := waited(answer{status: 200, took: 9 * time.Second}); len(got) != len(longest) {
+		t.Errorf("9 s is %q, want it as wide as %q", got, longest)
 	}
 }
 
