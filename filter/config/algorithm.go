@@ -19,7 +19,6 @@ type limitDraft struct {
 	utcOffset                  time.Duration
 	mode                       string
 	maxWait                    *time.Duration // nil where it follows from the other numbers
-	scope                      string
 	overrides                  *node
 }
 
@@ -31,6 +30,8 @@ type algorithm struct {
 	others  []field[limitDraft]
 	without []refusal // of what other limits may have
 	build   func(*limitDraft) (limiter algorithms.Limiter, shape string, err error)
+	// counts is what a fleet-wide service counts by it; nil where none does.
+	counts func(*limitDraft) GlobalCount
 }
 
 func (a *algorithm) fields() []field[limitDraft] { return slices.Concat(a.numbers, a.others) }
@@ -48,6 +49,7 @@ var knownAlgorithms = []*algorithm{
 			limiter, err := algorithms.NewTokenBucket(d.capacity, d.refillRate)
 			return limiter, d.Algorithm, err
 		},
+		counts: func(d *limitDraft) GlobalCount { return GlobalCount{Units: d.capacity, Rate: d.refillRate} },
 	},
 	{
 		name: leakyBucket,
@@ -63,13 +65,15 @@ var knownAlgorithms = []*algorithm{
 			optional("mode", modeValue, func(d *limitDraft) *string { return &d.mode }).
 				explain("\"queue\": requests wait for their turn. \"meter\": what would overflow is refused.").defaultsTo(`"queue"`),
 		},
-		build: buildLeakyBucket,
+		build:  buildLeakyBucket,
+		counts: func(d *limitDraft) GlobalCount { return GlobalCount{Units: d.capacity, Rate: d.leakRate} },
 	},
 	{
-		name:    "fixed_window",
+		name:    fixedWindow,
 		numbers: []field[limitDraft]{limitPerWindow},
 		others:  []field[limitDraft]{windowField(fixedWindowValue), utcOffsetField},
 		build:   buildWindow(algorithms.NewFixedWindow),
+		counts:  func(d *limitDraft) GlobalCount { return GlobalCount{Units: d.limit, Window: globalWindow(d.window)} },
 	},
 	{
 		name:    "sliding_window",
@@ -89,6 +93,7 @@ var knownAlgorithms = []*algorithm{
 			limiter, err := algorithms.NewGCRA(d.rate, d.burst)
 			return limiter, d.Algorithm, err
 		},
+		counts: func(d *limitDraft) GlobalCount { return GlobalCount{Units: d.burst, Rate: d.rate} },
 	},
 	{
 		name: concurrency,
@@ -111,7 +116,10 @@ var knownAlgorithms = []*algorithm{
 	},
 }
 
-const concurrency = "concurrency"
+const (
+	fixedWindow = "fixed_window"
+	concurrency = "concurrency"
+)
 
 // The fields of limits that count in windows.
 var (

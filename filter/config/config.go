@@ -30,7 +30,7 @@ func Parse(document []byte) (*Config, error) {
 
 // ParseRoute reads the document that a route brings in its metadata. It may hold
 // limits, rules, exempt and response, which is laid over the plugin's; all else
-// is the plugin's, but for Always, which names limits of the plugin and is empty
+// is the plugin's, the fleet-wide service for instance, but for Always, which names limits of the plugin and is empty
 // here: they are only looked at for a queue, besides which the route's rules can
 // have none. The error is of type Mistakes.
 func ParseRoute(document []byte, plugin *Config) (*Config, error) {
@@ -48,6 +48,7 @@ func parse(document []byte, m members[Config], c Config, queue string) (*Config,
 	}
 	m.read(r, root, `a JSON object with "limits" and "rules"`, &c)
 	r.checkQueues(queue)
+	r.checkGlobals(root, c.Global)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -85,8 +86,7 @@ var sharedFields = []field[Config]{
 
 // topMembers are the members of the plugin's document.
 var topMembers = members[Config]{
-	fields:  append(sharedFields[:len(sharedFields):len(sharedFields)], pluginFields...),
-	refused: notYetTop,
+	fields: append(sharedFields[:len(sharedFields):len(sharedFields)], pluginFields...),
 }
 
 // routeMembers are the members of a route's document.
@@ -94,7 +94,7 @@ var routeMembers = members[Config]{fields: sharedFields, refused: refusedOnRoute
 
 // refusedOnRoutes are the fields that only the plugin's document has.
 func refusedOnRoutes() []refusal {
-	all := notYetTop[:len(notYetTop):len(notYetTop)]
+	var all []refusal
 	for _, f := range pluginFields {
 		all = append(all, refusal{f.name, "belongs to the plugin's config, which is the same for all routes: leave it out here"})
 	}
@@ -108,6 +108,8 @@ var pluginFields = []field[Config]{
 		explain("How the client's address is found, and how much of it tells clients apart.").defaultsTo("{}"),
 	optional("state", stateValue, func(c *Config) *Config { return c }).
 		explain("The table that holds the buckets.").defaultsTo("{}"),
+	optional("global", globalValue, func(c *Config) **Global { return &c.Global }).
+		explain("The fleet-wide service, which counts the limits whose scope is \"global\" for all Envoys that ask it."),
 	optional("route_metadata", boolValue, func(c *Config) *bool { return &c.RouteMetadata }).
 		explain("Whether routes may pick their rule, or bring their own config, in their metadata.").defaultsTo("false"),
 	optional("shadow", boolValue, func(c *Config) *bool { return &c.Shadow }).

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -27,6 +28,10 @@ func FuzzParse(f *testing.F) {
 		`{"limits": {"a": {"algorithm": "fixed_window", "limit": 5.0, "window": "1mo", "utc_offset": "-03:30", "key": []},
 		             "b": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": "0.5/m", "mode": "meter", "key": ["const:~1"]}},
 		  "rules": [{"limits": ["a", "b"], "cost": 3, "response": {"status": 503, "body": "\ud83d\ude00"}}], "on_error": "deny"}`,
+		`{"global": {"cluster": "c", "protocol": "rls", "mode": "lease", "lease": 0.5, "timeout": "1s", "on_failure": "deny", "domain": "d"},
+		  "limits": {"a": {"algorithm": "fixed_window", "limit": 5, "window": "1s", "scope": "global", "key": [], "overrides": [{"match": {}, "limit": 6}]}}, "always": ["a"]}`,
+		`{"global": {"cluster": "c", "protocol": "gubernator"}, "limits": {"a": {"algorithm": "gcra", "rate": "5/7ns", "scope": "global", "key": []},
+		             "b": {"algorithm": "leaky_bucket", "mode": "meter", "capacity": 5, "leak_rate": 1, "scope": "global", "key": []}}}`,
 		readExample(f, "full.json"), readExample(f, "fuller.json"),
 	} {
 		f.Add(document)
@@ -82,6 +87,7 @@ func checkConfig(t *testing.T, c *Config) {
 			t.Errorf("limit %+v", l)
 		}
 		checkAfter(t, &l)
+		checkGlobal(t, c, &l)
 		for _, o := range l.Overrides {
 			checkMatch(t, o.Match)
 			if again := o.Match.identity(); again != o.Identity || strings.Contains(again, "\x00") {
@@ -104,6 +110,10 @@ func checkConfig(t *testing.T, c *Config) {
 	for _, m := range c.Exempt {
 		checkMatch(t, m)
 	}
+	if g := c.Global; g != nil && (g.Cluster == "" || g.Domain == "" || g.LeaseShare < 1 || g.LeaseShare > wholeShare || g.Timeout < time.Millisecond || g.Timeout > 10*time.Second ||
+		strings.ContainsFunc(g.Cluster+g.Domain, unicode.IsControl)) {
+		t.Errorf("service %+v", g)
+	}
 	if c.Namespace != nil && (len(*c.Namespace) > 63 || !isWord(*c.Namespace)) {
 		t.Errorf("namespace %q", *c.Namespace)
 	}
@@ -118,6 +128,29 @@ func checkConfig(t *testing.T, c *Config) {
 		checkUses(t, c, rule.Limits, c.Always)
 		checkResponse(t, rule.Response)
 		checkMatch(t, rule.Match)
+	}
+}
+
+// checkGlobal checks what a service is to count for a limit.
+func checkGlobal(t *testing.T, c *Config, l *Limit) {
+	if (l.Counts != nil) != l.Global || strings.HasSuffix(l.Shape, "/global") != l.Global || l.Global && (c.Global == nil || l.Queue || l.Concurrency || l.CountStatus != nil) {
+		t.Errorf("limit %+v", l)
+	}
+	counts := []*GlobalCount{l.Counts}
+	for _, o := range l.Overrides {
+		if (o.Counts != nil) != (l.Global && o.Limiter != nil) {
+			t.Errorf("override %+v", o)
+		}
+		counts = append(counts, o.Counts)
+	}
+	for _, n := range counts {
+		if n == nil {
+			continue
+		}
+		inWindows := n.Window == time.Minute || n.Window == time.Hour || n.Window == 24*time.Hour || n.Window == time.Second && c.Global.Protocol == RLS
+		if n.Units < 1 || n.Units > algorithms.MaxUnits || inWindows == (n.Rate != algorithms.Rate{}) || !inWindows && (n.Window != 0 || c.Global.Protocol == RLS) {
+			t.Errorf("limit %+v is counted as %+v", l, n)
+		}
 	}
 }
 

@@ -47,6 +47,9 @@ func readLimit(r *reader, n *node) Limit {
 	if a != nil && a.name == leakyBucket && !d.checkMode(r, n, ok) {
 		ok = false
 	}
+	if d.Global {
+		ok = d.checkGlobal(r, n, a, ok) && ok
+	}
 	if ok {
 		var err error
 		d.Limiter, d.Shape, err = a.build(&d)
@@ -54,6 +57,10 @@ func readLimit(r *reader, n *node) Limit {
 		if err != nil {
 			r.mistake(n, err.Error())
 			ok = false
+		}
+		if d.Global {
+			d.Shape += "/" + scopeGlobal
+			d.Counts = d.counted(r, n, a)
 		}
 	}
 	if d.overrides != nil {
@@ -162,12 +169,12 @@ var commonFields = []field[limitDraft]{
 	optional("enforce_percent", whole(0, 100), func(d *limitDraft) *int { return &d.EnforcePercent }).
 		explain("The share of clients, always the same ones, that are refused; for the others it is a shadow limit.").defaultsTo("100"),
 	overridesField,
-	optional("scope", scopeValue, func(d *limitDraft) *string { return &d.scope }).
-		explain("Who counts together: the workers of one Envoy process.").defaultsTo(`"process"`),
+	optional("scope", scopeValue, func(d *limitDraft) *bool { return &d.Global }).
+		explain("Who counts together: the workers of one Envoy process, or by the service of \"global\" at the top the whole fleet. Not \"global\" with sliding_window or in a queue.").defaultsTo(`"process"`),
 	optional("charge", chargeValue, func(d *limitDraft) **Charge { return &d.Charge }).
 		explain("What a request costs besides, which is known when it is over. Not in a queue, and not of requests in flight."),
 	optional("count_status", countStatusValue, func(d *limitDraft) *[]StatusRange { return &d.CountStatus }).
-		explain("Statuses such as \"401\" and \"5xx\": a request whose response has none of them is given back what it was charged on arrival. Not in a queue, and not of requests in flight."),
+		explain("Statuses such as \"401\" and \"5xx\": a request whose response has none of them is given back what it was charged on arrival. Not in a queue, not of requests in flight, and not fleet-wide."),
 }
 
 var missingValue = oneOf(

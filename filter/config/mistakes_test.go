@@ -62,17 +62,10 @@ func TestAMistakeAtTheTopSaysWhereAndWhatInstead(t *testing.T) {
 		`{"limits": {}, "response": {"status": "429"}}`:                   `response.status: the string "429": want a whole number from 400 to 599`,
 		`{"limits": {}, "response": {"body": {"a": 1}}}`:                  `response.body: an object: want a string`,
 		`{"limits": {}, "rule": []}`:                                      `rule: no such field; did you mean "rules"?`,
-		`{"limits": {}, "quotas": []}`:                                    `quotas: no such field: want "limits", "response", "rules", "exempt", "$schema", "always", "client_ip", "state", "route_metadata", "shadow", "on_error" or "namespace"`,
+		`{"limits": {}, "quotas": []}`:                                    `quotas: no such field: want "limits", "response", "rules", "exempt", "$schema", "always", "client_ip", "state", "global", "route_metadata", "shadow", "on_error" or "namespace"`,
 	} {
 		wantMistakes(t, document, want)
 	}
-}
-
-func TestWhatIsNotThereYetIsRefusedByName(t *testing.T) {
-	const line = ": is part of the format but not in this version yet: leave it out"
-	wantMistakes(t, `{"limits": {}, "global": false}`, "global"+line)
-	wantMistakes(t, `{"limits": {"x": {"scope": "global", `+bucket[1:]+`}}`,
-		`limits.x.scope: "global": is part of the format but not in this version yet: want "process", or leave it out`)
 }
 
 func TestAMisspeltFieldIsNotMissingBesides(t *testing.T) {

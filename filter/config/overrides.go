@@ -45,6 +45,9 @@ func readOverrides(r *reader, n *node, a *algorithm, d limitDraft, ok bool) []Ov
 				r.mistake(child, err.Error())
 			}
 			override.Limiter = limiter
+			if d.Global {
+				override.Counts = o.counted(r, child, a)
+			}
 		}
 		all = append(all, override)
 	}

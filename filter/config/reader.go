@@ -15,6 +15,7 @@ type reader struct {
 	// Where queues are named: by "always", and by each rule that names any.
 	alwaysQueues []*node
 	ruleQueues   [][]*node
+	globals      []globalLimit
 }
 
 // wrongType notes that n is of a type that can't stand there.

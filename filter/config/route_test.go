@@ -45,14 +45,13 @@ func TestARoutesConfigIsItsOwnLimitsUnderThePluginsSettings(t *testing.T) {
 func TestARoutesConfigHasNothingThatIsThePlugins(t *testing.T) {
 	plugin := mustParse(t, `{"limits": {"all": `+bucket+`}}`)
 	const belongs = ": belongs to the plugin's config, which is the same for all routes: leave it out here"
-	for _, name := range []string{"always", "client_ip", "state", "route_metadata", "shadow", "on_error", "namespace"} {
+	for _, name := range []string{"always", "client_ip", "state", "global", "route_metadata", "shadow", "on_error", "namespace"} {
 		_, err := ParseRoute([]byte(`{"limits": {}, "`+name+`": 1}`), plugin)
 		if err == nil || err.Error() != name+belongs {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for document, want := range map[string]string{
-		`{"limits": {}, "global": {}}`:                   "global: is part of the format but not in this version yet: leave it out",
 		`{"limits": {}, "rules": [{"limits": ["all"]}]}`: `rules[0].limits[0]: "all": no such limit: there are none`,
 		`{"rules": []}`:                   `limits: missing: want an object of limits by their names`,
 		`{"limits": {}, "rule": "login"}`: `rule: no such field; did you mean "rules"?`,

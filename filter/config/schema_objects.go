@@ -35,7 +35,20 @@ func limitSchema(d *definitions) string {
 		all = append(all, `{"if":{"properties":{"algorithm":{"const":`+quoteJSON(a.name)+`}},"required":["algorithm"]},`+
 			`"then":{`+propertiesJSON(a.properties(), d)+a.modes()+`}}`)
 	}
-	return objectSchema(properties, `,"allOf":[`+strings.Join(all, ",")+"]")(d)
+	return objectSchema(properties, `,"allOf":[`+strings.Join(append(all, globalKeywords()), ",")+"]")(d)
+}
+
+// globalKeywords says what a limit can't have that is fleet-wide, whatever the
+// service's protocol is.
+func globalKeywords() string {
+	text := `{"if":{"properties":{"scope":{"const":"global"}},"required":["scope"]},"then":{"properties":{"count_status":false},"allOf":[`
+	for _, a := range knownAlgorithms {
+		if a.counts == nil {
+			text += `{"not":{"properties":{"algorithm":{"const":` + quoteJSON(a.name) + `}},"required":["algorithm"]}},`
+		}
+	}
+	return text + `{"if":{"properties":{"algorithm":{"const":"leaky_bucket"}},"required":["algorithm"]},` +
+		`"then":{"required":["mode"],"properties":{"mode":{"const":"meter"}}}}]}}`
 }
 
 // modes says what goes with which mode of a limit by this algorithm, as further

@@ -93,7 +93,13 @@ func TestWhateverIsAcceptedFitsTheSchema(t *testing.T) {
 		`{"limits": {}, "response": {"retry_after_jitter": %}}`:             {`"0s"`, `"1d"`, `"1m30s"`, `"500ms"`, `"1.5s"`, `"0"`},
 		`{"limits": {}, "client_ip": %}`:                                    {`{}`, `{"source": "envoy"}`, `{"source": "header", "header": "a", "trusted_hops": 1}`},
 		`{"limits": {}, "namespace": %}`:                                    {`""`, `"a_-1"`},
-		`{"limits": {}, "$schema": %}`:                                      {`1`, `"x"`, `null`},
+		`{"limits": {}, "global": {"cluster": "c", "protocol": "gubernator", %}}`: {
+			`"domain": "a\u00a0b"`, `"mode": "lease"`, `"lease": 1`, `"lease": 1e-12`, `"timeout": "1ms"`, `"timeout": "10s"`, `"on_failure": "deny"`,
+		},
+		`{"global": {"cluster": "c", "protocol": "gubernator"}, "limits": {"x": {"key": [], "scope": "global", %}}}`: {
+			`"algorithm": "fixed_window", "limit": 1, "window": "1440m", "utc_offset": "-00:00"`, `"algorithm": "leaky_bucket", "mode": "meter", "capacity": 1, "leak_rate": 1`,
+		},
+		`{"limits": {}, "$schema": %}`: {`1`, `"x"`, `null`},
 	} {
 		for _, value := range values {
 			mustParse(t, strings.Replace(place, "%", value, 1))
@@ -103,7 +109,16 @@ func TestWhateverIsAcceptedFitsTheSchema(t *testing.T) {
 
 func TestTheSchemaSeesMistakesOfNameTypeAndRange(t *testing.T) {
 	for place, values := range map[string][]string{
-		`%`: {`5`, `[]`, `{}`, `{"limits": []}`, `{"limits": {}, "rulez": []}`, `{"limits": {}, "global": {}}`},
+		`%`: {`5`, `[]`, `{}`, `{"limits": []}`, `{"limits": {}, "rulez": []}`, `{"limits": {}, "global": {}}`, `{"limits": {}, "global": true}`},
+		`{"limits": {}, "global": {"cluster": "c", "protocol": "gubernator", %}}`: {
+			`"domain": ""`, `"domain": "a\u0000"`, `"domain": 5`, `"mode": "leases"`, `"lease": 0`, `"lease": -1`, `"lease": 1.5`, `"lease": "5%"`,
+			`"timeout": 50`, `"timeout": "50"`, `"on_failure": "open"`, `"on_error": "allow"`,
+		},
+		`{"limits": {}, "global": {%}}`: {`"cluster": "c"`, `"protocol": "rls"`, `"cluster": "", "protocol": "rls"`, `"cluster": "c\n", "protocol": "rls"`, `"cluster": "c", "protocol": "RLS"`},
+		`{"global": {"cluster": "c", "protocol": "gubernator"}, "limits": {"x": {"key": [], "scope": "global", %}}}`: {
+			`"algorithm": "sliding_window", "limit": 1, "window": "1m"`, `"algorithm": "concurrency", "limit": 1`, `"algorithm": "gcra", "rate": 1, "count_status": ["5xx"]`,
+			`"algorithm": "leaky_bucket", "capacity": 1, "leak_rate": 1`, `"algorithm": "leaky_bucket", "mode": "queue", "capacity": 1, "leak_rate": 1`,
+		},
 		`{"limits": {"x": %}}`: {
 			`5`, `{}`, `{"algorithm": "gcra", "rate": 1}`, `{"algorithm": "nope", "key": []}`, `{"algorithm": "gcra", "key": []}`,
 			`{"algorithm": "gcra", "key": [], "rate": 1, "capacity": 5}`, `{"algorithm": "gcra", "key": [], "rate": 1, "burst": 0}`,
@@ -121,7 +136,7 @@ func TestTheSchemaSeesMistakesOfNameTypeAndRange(t *testing.T) {
 			`"limit": 1, "charge": {"response_header": "x", "max": 1}`, `"limit": 1, "overrides": [{"match": {}, "burst": 1}]`,
 		},
 		`{"limits": {"x": {"algorithm": "gcra", "rate": 1, "key": [], %}}}`: {
-			`"scope": "global"`, `"scope": 1`, `"max_wait": "1s"`, `"count_status": "401"`, `"count_status": []`, `"count_status": [401]`, `"count_status": ["600"]`,
+			`"scope": "fleet"`, `"scope": 1`, `"max_wait": "1s"`, `"count_status": "401"`, `"count_status": []`, `"count_status": [401]`, `"count_status": ["600"]`,
 			`"count_status": ["099"]`, `"count_status": ["4XX"]`, `"count_status": ["40x"]`, `"count_status": ["401", "401"]`, `"charge": 5`, `"charge": {}`,
 			`"charge": {"max": 1}`, `"charge": {"response_header": "x"}`, `"charge": {"response_header": "x", "max": 0}`, `"charge": {"response_header": "x y", "max": 1}`,
 			`"charge": {"response_header": "x", "response_trailer": "x", "max": 1}`, `"charge": {"metadata": "", "max": 1}`, `"charge": {"metadata": "f/a", "max": 1, "remove": true}`,
@@ -191,7 +206,7 @@ func TestEveryFieldOfTheSchemaIsExplained(t *testing.T) {
 				}
 				for name, p := range properties {
 					property, ok := p.(map[string]any)
-					conditional := strings.HasSuffix(at, "/if") || strings.HasSuffix(at, "/then/then") || !ok || len(property) == 0 // set by the algorithm and its mode
+					conditional := strings.HasSuffix(at, "/if") || strings.HasSuffix(at, "/not") || strings.HasSuffix(at, "/then/then") || strings.HasSuffix(at, "/then/allOf/then") || !ok || len(property) == 0 // set by the algorithm, its mode and the scope
 					description, _ := property["description"].(string)
 					if !conditional && (len(description) < 10 || !strings.HasSuffix(description, ".")) {
 						t.Errorf("%s/%s is described as %q", at, name, description)
@@ -249,6 +264,10 @@ func TestTheDefaultsOfTheSchemaAreThoseOfTheCode(t *testing.T) {
 	queue := `{"key": [], "algorithm": "leaky_bucket", "capacity": 1, "leak_rate": 1}`
 	if a, b := mustParse(t, `{`+limits(queue, queue)+`}`), mustParse(t, `{`+limits(queue, limitWith([]string{"mode"}, queue[1:len(queue)-1]))+`}`); !reflect.DeepEqual(a.Limits[1].Limiter, b.Limits[1].Limiter) || a.Limits[1].Shape != b.Limits[1].Shape {
 		t.Errorf("got %+v", b.Limits)
+	}
+	global := defaultsOf(globalMembers.properties())
+	if a, b := mustParse(t, `{"limits": {}, `+service+`}}`), mustParse(t, `{"limits": {}, "global": `+with(global, `"cluster": "ratelimit", "protocol": "rls"`)+`}`); len(global) != 5 || !reflect.DeepEqual(a, b) {
+		t.Errorf("got %+v", b.Global)
 	}
 	charge := with(defaultsOf(chargeMembers.properties()), `"response_header": "x", "max": 5`)
 	charging := mustParse(t, `{`+limits(`{`+gcra+`, "charge": {"response_header": "x", "max": 5}}`, `{`+gcra+`, "charge": `+charge+`}`)+`}`).Limits

@@ -65,6 +65,7 @@ func TestAStructIsTheSameConfigAsItsJSON(t *testing.T) {
 		`{"limits": {"a": {"charge": {"max": 1e3, "metadata": "f/a~1b"}, "count_status": ["1xx", "500"], "scope": "process", "algorithm": "gcra", "rate": 1, "key": []}}}`,
 		`{"limits": {"a": {"max_wait": "1s", "mode": "queue", "leak_rate": 2, "capacity": 5.0, "algorithm": "leaky_bucket", "key": []}}, "rules": [{"limits": ["a"]}], "always": ["a"]}`,
 		`{"limits": {"a": {"algorithm": "gcra", "rate": 0.5, "burst": 1e3, "key": []}}, "on_error": "deny", "rules": [{"limits": ["a"], "response": {"body": ""}}]}`,
+		`{"global": {"on_failure": "deny", "timeout": "1s", "lease": 0.3, "mode": "lease", "cluster": "c", "protocol": "rls"}, "limits": {"a": {"scope": "global", "window": "1h", "limit": 5, "algorithm": "fixed_window", "key": []}}}`,
 		`{"limits": {}, "response": {"body": "Подождите \" \u0000"}, "route_metadata": true, "shadow": false}`,
 		`{"limits": {}, "exempt": [{"headers": {"b": "1", "A": {"not": "2"}}, "value": {"metadata_number:f/a": [1, -5]}}]}`,
 	} {
@@ -81,6 +82,8 @@ func TestAStructHasTheSameMistakesAsItsJSON(t *testing.T) {
 		`{"limits": {"a": {"charge": {"remove": 1, "max": 1.5, "metadata": "f"}, "count_status": [401, "6xx"], "scope": "global", "algorithm": "gcra", "rate": 1, "key": []}}}`,
 		`{"limits": {"a": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": 2, "key": []}, "b": {"algorithm": "leaky_bucket", "capacity": 5, "leak_rate": 2, "key": []}},
 		  "rules": [{"limits": ["b"]}, {"limits": ["a", "b"]}], "always": ["a"]}`,
+		`{"global": {"timeout": 1, "lease": 1.5, "protocol": "RLS"}, "limits": {"a": {"scope": "global", "window": "1y", "limit": 5, "algorithm": "fixed_window", "key": []}}}`,
+		`{"global": {"cluster": "c", "protocol": "rls"}, "limits": {"a": {"scope": "global", "window": "1y", "limit": 5, "algorithm": "fixed_window", "key": [], "count_status": ["5xx"]}}}`,
 		`{"": {"": [[[]]]}}`,
 		`{"rules": [{"limits": ["a"], "match": {"headers": {"X-A": "b", "x-a": "c"}}}]}`,
 	} {

@@ -35,6 +35,65 @@ type Config struct {
 	Namespace *string
 	// MaxBuckets is how many buckets the table holds: 1,000 to 10,000,000.
 	MaxBuckets int
+	// Global is the service that counts the limits whose Global is set. nil is
+	// none, and then no limit has it set.
+	Global *Global
+}
+
+// Global is the fleet-wide service, and how Envoys go along with it.
+type Global struct {
+	Cluster  string // Envoy's name of the service's cluster; not empty, no control characters
+	Protocol Protocol
+	Domain   string // what the service knows the limits under; as Cluster
+	// Lease says that units are taken from the service ahead of need. Else it is
+	// asked about each request.
+	Lease bool
+	// LeaseShare is the largest share of a limit that is taken at a time, in
+	// billionths: 1 to 1e9. LargestLease has it in units. It is set whether or not
+	// Lease is.
+	LeaseShare int64
+	// Timeout is how long an answer may take: 1 ms to 10 s.
+	Timeout   time.Duration
+	OnFailure OnFailure
+}
+
+// LargestLease returns how much of a limit of so many units (1 to
+// algorithms.MaxUnits) is taken at a time: LeaseShare of it, rounded down, at
+// least 1.
+func (g *Global) LargestLease(units int64) int64 {
+	return max(units*g.LeaseShare/wholeShare, 1)
+}
+
+// Protocol is how the service is spoken to.
+type Protocol int
+
+// The protocols.
+const (
+	RLS        Protocol = iota // Envoy's rate limit service
+	Gubernator                 // Gubernator's own
+)
+
+// OnFailure says what becomes of a fleet-wide limit while the service is away.
+type OnFailure int
+
+// The policies for a service that is away.
+const (
+	FailLocal OnFailure = iota // the process counts by the Limiter
+	FailAllow                  // the limit is skipped, the others still apply
+	FailDeny                   // as OnError's Deny
+)
+
+// GlobalCount is what the service counts for a limit, or for an override of it.
+// Exactly one of Window and Rate is set.
+type GlobalCount struct {
+	// Units is how many a window holds, or the capacity of a continuous bucket
+	// (GCRA's burst): 1 to algorithms.MaxUnits.
+	Units int64
+	// Window is the length of a window of UTC's calendar: a second, a minute, an
+	// hour or 24 hours.
+	Window time.Duration
+	// Rate is how fast a continuous bucket refills.
+	Rate algorithms.Rate
 }
 
 // Limit is one entry of "limits".
@@ -43,9 +102,9 @@ type Limit struct {
 	Algorithm string
 	Limiter   algorithms.Limiter
 	// Shape is what a bucket's meaning depends on besides the limit's name and
-	// key, in one canonical spelling: the algorithm, and its mode, window and
-	// offset where it has them. A change of it starts afresh; a change of the
-	// limit's numbers does not.
+	// key, in one canonical spelling: the algorithm, its mode, window and offset
+	// where it has them, and whether the limit is fleet-wide. A change of it starts
+	// afresh; a change of the limit's numbers does not.
 	Shape   string
 	Key     []keys.Part
 	Missing Missing
@@ -68,6 +127,11 @@ type Limit struct {
 	// CountStatus are the statuses of responses whose requests stay charged; nil
 	// is all of them.
 	CountStatus []StatusRange
+	// Global says that the service of Config.Global counts the limit, for the whole
+	// fleet. The Limiter is for while the service is away.
+	Global bool
+	// Counts is what the service counts; nil where Global is not set.
+	Counts *GlobalCount
 }
 
 // Charge is what a request turns out to cost, and where that is read. Exactly one
@@ -96,6 +160,9 @@ type Override struct {
 	Identity string
 	// Limiter is nil where such requests are unlimited.
 	Limiter algorithms.Limiter
+	// Counts is what the service counts for such requests; nil where they are
+	// unlimited, or the limit is not Global.
+	Counts *GlobalCount
 }
 
 // Missing says what a key part does that the request lacks.
