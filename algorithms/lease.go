@@ -53,7 +53,7 @@ type LeaseAnswer struct {
 //
 // At the end of a window a process has at most 3/2 × Largest tokens unspent, or
 // what it used of late where that is less, and Largest more for each call that
-// was lost.
+// was lost; while the window may be over it takes up to 1 more every edgePause.
 //
 // What is given back after another request's window has begun is taken for that
 // request's, so it must be given back at once.
@@ -295,7 +295,8 @@ func (l *Lease) place(k *stock, now int64, a LeaseAnswer) bool {
 			k.tokens = max(k.tokens, -k.used)
 		}
 		k.end, k.latest = a.EndsAfter, max(a.EndsBefore, a.EndsAfter)
-		k.maybeOver = false
+		// Where the window may be over already, nobody knows which one owes the debt.
+		k.maybeOver, k.used = now >= k.end, -k.tokens
 	default:
 		k.end = max(k.end, a.EndsAfter)
 		k.latest = max(min(k.latest, a.EndsBefore), k.end)

@@ -218,3 +218,22 @@ func TestTokensGivenBackAreSpentAgain(t *testing.T) {
 		t.Fatal("gave back what nobody took")
 	}
 }
+
+func TestCreditSurvivesAnAnswerWhoseWindowMayBeOver(t *testing.T) {
+	l := mustLease(t, minuteLease())
+	now, sent := Time{Mono: int64(time.Hour)}, int64(time.Hour)
+	var s State
+	for range 100 {
+		s, _ = Decide(l, s, now, 1)
+	}
+	now = now.plus(time.Millisecond)
+	l.Answer(&s, now, LeaseAnswer{
+		Asked: 1, Allowed: true, Remaining: 4999,
+		EndsAfter: sent, EndsBefore: now.Mono + int64(time.Second),
+	})
+	// The requests may have come in the next window, which then has to repay them.
+	s, d := Decide(l, s, now.plus(2*time.Second), 1)
+	if k := unpackStock(&s); k.tokens != -101 || d.Window == 0 {
+		t.Fatalf("owes %d: %+v", -k.tokens, d)
+	}
+}
