@@ -143,6 +143,12 @@ func (r Rate) TimeFor(units int64) time.Duration {
 	return duration(mul(uint64(units), r.den).ceilDiv(r.num))
 }
 
+// Fraction returns the rate as a fraction in lowest terms: so many units come in
+// so much time, which is not below 1 ns per unit. Both are 0 of the zero Rate.
+func (r Rate) Fraction() (units int64, in time.Duration) {
+	return int64(r.num), time.Duration(r.den)
+}
+
 // check refuses the zero Rate, which no limiter can work with.
 func (r Rate) check() error {
 	if r.num == 0 {

@@ -127,6 +127,15 @@ func TestEveryRateParsesAsItIsSpelled(t *testing.T) {
 	})
 }
 
+func TestARateIsAFraction(t *testing.T) {
+	if units, in := mustRate(t, "49/48h").Fraction(); units != 49 || in != 48*time.Hour {
+		t.Errorf("49/48h is %d in %v", units, in)
+	}
+	if units, in := (Rate{}).Fraction(); units != 0 || in != 0 {
+		t.Errorf("no rate is %d in %v", units, in)
+	}
+}
+
 func TestTimeForUnitsIsRoundedUpAndSaturates(t *testing.T) {
 	for _, c := range []struct {
 		rate  string

@@ -1,0 +1,122 @@
+// Package fleet holds what the engines of fleet-wide limits are sent and answer,
+// as bytes and numbers, and when to leave a dead one alone. It knows no host: of
+// the module it imports package algorithms alone.
+package fleet
+
+import (
+	"errors"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sluice-proxy/sluice/algorithms"
+)
+
+// Protocol is how an engine is spoken to.
+type Protocol int
+
+const (
+	// RLS is Envoy's Rate Limit Service.
+	RLS Protocol = iota
+	// Gubernator is Gubernator's own protocol.
+	Gubernator
+)
+
+// Service returns the full name of the protocol's gRPC service.
+func (p Protocol) Service() string {
+	if p == Gubernator {
+		return "pb.gubernator.V1"
+	}
+	return "envoy.service.ratelimit.v3.RateLimitService"
+}
+
+// Method returns the name of the method that counts.
+func (p Protocol) Method() string {
+	if p == Gubernator {
+		return "GetRateLimits"
+	}
+	return "ShouldRateLimit"
+}
+
+// Counter is what a service is to count for one limit, or for one of its
+// overrides. It is immutable.
+type Counter struct {
+	protocol Protocol
+	units    int64         // the limit, or the bucket's capacity
+	window   time.Duration // 0 of a continuous bucket
+	rate     algorithms.Rate
+	unit     uint64 // RLS: the window as a RateLimitUnit
+	limit    uint64 // Gubernator: RateLimitReq.limit
+	// The parts of a request that are always the same: ahead of the message in it
+	// that counts, and in that message before the key and after it.
+	head, before, after []byte
+}
+
+var (
+	errName     = errors.New("want a name of valid UTF-8 that is not empty")
+	errRLS      = errors.New("want a window of 1s, 1m, 1h or 24h")
+	errCalendar = errors.New("want a window of 1m, 1h or 24h")
+	errUnits32  = errors.New("want 1 to 4294967295 units")
+	errUnits    = errors.New("want 1 unit or more, and not more than a limit may have")
+	errFraction = errors.New("want a rate with fewer digits: the service cannot be told this one exactly")
+)
+
+func checkName(domain, limit string) error {
+	for _, name := range [...]string{domain, limit} {
+		// A service refuses a whole message for one string that is not UTF-8.
+		if name == "" || !utf8.ValidString(name) {
+			return errName
+		}
+	}
+	return nil
+}
+
+// AppendRequest appends a request that takes hits units (0 takes none and only
+// looks; below 0 counts as 0, since neither service can take units back) from
+// what the service knows as key, which must be valid UTF-8: AppendKey makes it.
+func (c *Counter) AppendRequest(dst, key []byte, hits int64) []byte {
+	hits = max(0, hits)
+	if c.protocol == RLS {
+		return c.appendRLS(dst, key, uint64(hits))
+	}
+	return c.appendGubernator(dst, key, uint64(hits))
+}
+
+// ReadAnswer reads what the service answered to a request for hits units. sent
+// and received are when, in monotonic ns, wall the time of day at received in ns
+// since 1970, which only Gubernator's windows need. false is an answer that
+// cannot be relied on: damaged, an error, about another limit, or none at all.
+func (c *Counter) ReadAnswer(message []byte, hits, sent, received, wall int64) (Answer, bool) {
+	if c.protocol == RLS {
+		return c.readRLS(message, hits, sent, received)
+	}
+	return c.readGubernator(message, hits, sent, received, wall)
+}
+
+// Answer is a service's decision.
+type Answer struct {
+	Allowed bool
+	// Remaining is how many units were left.
+	Remaining int64
+	// The window ends after EndsAfter and not after EndsBefore, in monotonic ns.
+	// Both are 0 of a continuous bucket.
+	EndsAfter, EndsBefore int64
+	// Reset is how long after the answer came everything is back. RetryAfter is
+	// how long after it the same request is admitted if nobody else asks, 0 if it
+	// was allowed, algorithms.Forever if it never is. Both are late rather than
+	// early.
+	Reset, RetryAfter time.Duration
+}
+
+// windowAnswer completes the answer of a window that ends in (after, before].
+func (c *Counter) windowAnswer(a Answer, hits, received, after, before int64) Answer {
+	a.EndsAfter, a.EndsBefore = after, before
+	a.Reset = time.Duration(before - received)
+	switch {
+	case a.Allowed:
+	case hits > c.units:
+		a.RetryAfter = algorithms.Forever
+	default:
+		a.RetryAfter = a.Reset
+	}
+	return a
+}
