@@ -25,6 +25,9 @@ const (
 	MissingKey
 	// Undecided: a limit could not be decided, and the config says to deny.
 	Undecided
+	// Pending: the process' limits admit the request, and a service has to be
+	// asked about others: see Conclude.
+	Pending
 )
 
 // Outcome is a verdict and what the response reports. It is good until the
@@ -58,6 +61,12 @@ type Ruling struct {
 	now     algorithms.Time  // of the decision
 	next    algorithms.State // what the decision makes of the bucket
 	taken   bool             // the cost has been taken
+
+	// Of fleet-wide limits:
+	asked       asked
+	asks        int64        // units, of the service: the next lease
+	away        bool         // Failed, for the service has
+	localBucket table.Bucket // to fall back on
 }
 
 // Refuses says whether the limit refuses the request, or would if it were
@@ -99,6 +108,10 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 		}
 		g.cost = u.costOf(r)
 		g.bucket = p.table.Bucket(numbers.seed, key)
+		if u.limit.global {
+			g.asked, g.asks, g.away = unasked, 0, false
+			g.localBucket = p.table.Bucket(numbers.global.local.seed, key)
+		}
 		n++
 	}
 	return p.rulings[:n]
@@ -111,28 +124,40 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 //
 //go:noinline
 func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
-	if len(rulings) == 1 {
+	if len(rulings) == 1 && !rulings[0].isStrict() {
 		return p.decideOne(rulings, now, ok)
 	}
+	return p.decideFrom(rulings, 0, now, ok)
+}
+
+// decideFrom decides by the limits from the given one on; those before it have
+// been taken from. It ends before the first about which a service has to be
+// asked.
+func (p *Policy) decideFrom(rulings []Ruling, from int, now algorithms.Time, ok bool) Outcome {
 	refused := false
-	for i := range rulings {
+	for i := from; i < len(rulings); i++ {
 		g := &rulings[i]
-		g.Failed = !g.Missing && (!ok || !p.look(g, now))
+		p.lookAt(g, now, ok)
 		switch {
 		case g.Missing && !g.Shadow:
 			return Outcome{Verdict: MissingKey, Limit: g.Limit, Rulings: rulings[:i+1]}
 		case g.Failed && p.denies(g):
+			p.giveBack(rulings[:from], now)
 			return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings[:i+1]}
 		case !g.Shadow && g.Refuses():
 			refused = true
 		}
 	}
 	if refused {
+		p.giveBack(rulings[:from], now)
 		return p.refusal(rulings)
 	}
-	for i := range rulings {
+	for i := from; i < len(rulings); i++ {
 		g := &rulings[i]
-		if g.Refuses() || g.Failed {
+		if g.asked == pending && !g.Shadow {
+			return Outcome{Verdict: Pending, Rulings: rulings}
+		}
+		if g.asked != unasked || g.Refuses() || g.Failed {
 			continue
 		}
 		g.Failed = !p.take(g, now)
@@ -162,7 +187,7 @@ func (p *Policy) decideOne(rulings []Ruling, now algorithms.Time, ok bool) Outco
 	g := &rulings[0]
 	g.Failed = !g.Missing && (!ok || !p.look(g, now) || g.Decision.Allowed && !p.take(g, now))
 	switch {
-	case g.Shadow || g.Failed && p.failure == config.Allow:
+	case g.Shadow || g.Failed && !p.denies(g):
 		return Outcome{Rulings: rulings}
 	case g.Failed:
 		return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings}
@@ -186,9 +211,30 @@ func (u *use) costOf(r keys.Request) int64 {
 	return max(cost, u.least)
 }
 
+// lookAt has a limit say what it would decide, if the process can know.
+func (p *Policy) lookAt(g *Ruling, now algorithms.Time, ok bool) {
+	switch {
+	case g.Missing || g.asked == answered:
+	case g.asked == unanswered:
+		p.fallBack(g, now, ok)
+	case g.isStrict():
+		g.await()
+	default:
+		g.Failed = !ok || !p.look(g, now)
+	}
+}
+
 // look reads a bucket and decides about it, without writing. It returns false
-// where the store failed.
+// where the store failed, or a service has and the config does not have the
+// process decide.
 func (p *Policy) look(g *Ruling, now algorithms.Time) bool {
+	if g.Limit.leased && g.numbers.global != nil {
+		return p.lookAtLease(g, now)
+	}
+	return p.lookAtBucket(g, now)
+}
+
+func (p *Policy) lookAtBucket(g *Ruling, now algorithms.Time) bool {
 	if !p.table.Read(g.bucket, &g.record) {
 		return false
 	}
@@ -208,6 +254,9 @@ func (p *Policy) take(g *Ruling, now algorithms.Time) bool {
 		stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &g.Decision, g.now.Mono)
 		if stored || !ok {
 			g.taken = stored
+			if stored && g.Limit.leased {
+				g.asks = g.Decision.Window
+			}
 			return ok
 		}
 		if !p.look(g, now) {
@@ -250,7 +299,12 @@ func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
 }
 
 // denies says whether a limit that could not be decided ends the request.
-func (p *Policy) denies(g *Ruling) bool { return p.failure == config.Deny && !g.Shadow }
+func (p *Policy) denies(g *Ruling) bool {
+	if g.away {
+		return p.onFailure == config.FailDeny && !g.Shadow
+	}
+	return p.failure == config.Deny && !g.Shadow
+}
 
 // Failed is the outcome of a request about which nothing could be decided.
 func (p *Policy) Failed() Outcome {
@@ -267,6 +321,9 @@ func (p *Policy) refusal(rulings []Ruling) Outcome {
 	for i := range rulings {
 		g := &rulings[i]
 		if !g.Failed && !g.Refuses() {
+			if g.asked != unasked {
+				continue // the service takes nothing back
+			}
 			g.numbers.limiter.Decide(&g.record.State, g.now, 0, &g.Decision)
 			continue
 		}

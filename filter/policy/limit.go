@@ -35,6 +35,8 @@ type Limit struct {
 	table     *table.Table // set by attach
 	shadow    bool
 	enforced  uint64 // the share of clients that are refused, of 100
+	global    bool   // a service counts it,
+	leased    bool   // and the process takes units of it ahead of need
 }
 
 // numbers is what a client is held to, and where its buckets are.
@@ -42,6 +44,15 @@ type numbers struct {
 	limiter  algorithms.Limiter
 	identity string
 	seed     table.Seed // set by attach
+	global   *global    // nil of the process' own
+}
+
+// attach gives numbers the secret of their buckets.
+func (n *numbers) attach(t *table.Table) {
+	n.seed = t.Seed(n.identity)
+	if n.global != nil {
+		n.global.local.seed = t.Seed(n.global.local.identity)
+	}
 }
 
 // override is what a limit is for the requests that match.
@@ -50,8 +61,10 @@ type override struct {
 	numbers // limiter is nil where they are unlimited
 }
 
-// newLimit compiles a limit. owner is "" or the route that the limit is of.
-func newLimit(l *config.Limit, owner string) *Limit {
+// newLimit compiles a limit. owner is "" or the route that the limit is of; g is
+// the service of fleet-wide limits, nil if there is none, and largestCost the most
+// that one request takes.
+func newLimit(l *config.Limit, owner string, g *config.Global, largestCost int64) *Limit {
 	// What two limits must have in common to share buckets. No piece can
 	// contain a zero byte.
 	identity := owner + "\x00" + l.Name + "\x00" + l.Shape
@@ -72,25 +85,35 @@ func newLimit(l *config.Limit, owner string) *Limit {
 		Charge:      l.Charge,
 		CountStatus: l.CountStatus,
 	}
+	if g != nil && l.Counts != nil {
+		limit.plain = limit.plain.ofService(serviceName(l, owner, ""), l.Counts, g, largestCost)
+		limit.global = limit.plain.global != nil
+		limit.leased = limit.global && !limit.plain.global.strict
+	}
 	for i := range l.Overrides {
 		o := &l.Overrides[i]
-		limit.overrides = append(limit.overrides, override{
-			match:   newMatch(&o.Match, false),
-			numbers: numbers{limiter: o.Limiter, identity: identity + "\x00\x00" + o.Identity},
-		})
+		n := numbers{limiter: o.Limiter, identity: identity + "\x00\x00" + o.Identity}
+		if limit.global && o.Counts != nil {
+			n = n.ofService(serviceName(l, owner, o.Identity), o.Counts, g, largestCost)
+		}
+		limit.overrides = append(limit.overrides, override{match: newMatch(&o.Match, false), numbers: n})
 	}
 	return limit
 }
 
 func (l *Limit) attach(t *table.Table) {
 	l.table = t
-	l.plain.seed = t.Seed(l.plain.identity)
+	l.plain.attach(t)
 	for i := range l.overrides {
-		l.overrides[i].seed = t.Seed(l.overrides[i].identity)
+		l.overrides[i].attach(t)
 	}
 }
 
-func (l *Limit) usesWall() bool { return l.plain.limiter.UsesWall() }
+// usesWall says whether a decision needs the wall clock, which one that falls back
+// on the process' own numbers may.
+func (l *Limit) usesWall() bool {
+	return l.plain.limiter.UsesWall() || l.global && l.plain.global.local.limiter.UsesWall()
+}
 
 // numbersFor returns what a request is held to; its limiter is nil where it is
 // unlimited.
@@ -126,22 +149,28 @@ func (l *Limit) enforcedFor(key []byte) bool {
 	return siphash.Hash(name, 0, key)%100 < l.enforced
 }
 
-// compareLimits orders limits: those that may refuse before those that never do,
-// so that what a shadow limit takes need not be given back; then a queue last,
-// whose places nobody else can use any more once others stand behind; then by
-// identity.
+// compareLimits orders limits by their turn, then by identity.
 func compareLimits(a, b *Limit) int {
-	return cmp.Or(compareBool(a.shadow, b.shadow), compareBool(a.Queue, b.Queue), strings.Compare(a.plain.identity, b.plain.identity))
+	return cmp.Or(cmp.Compare(a.turn(), b.turn()), strings.Compare(a.plain.identity, b.plain.identity))
 }
 
-func compareBool(a, b bool) int {
+// turn is when a limit's turn comes. Those that may refuse are before those that
+// never do, so that what a shadow limit takes need not be given back. Of them, the
+// process' are before those that a service has to be asked about. A request is in
+// flight only once that is done, and has a place in a queue last: nobody else can
+// use it any more once others stand behind.
+func (l *Limit) turn() int {
 	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	default:
+	case l.shadow:
+		return 4
+	case l.Queue:
+		return 3
+	case l.Concurrency:
+		return 2
+	case l.global && !l.leased:
 		return 1
+	default:
+		return 0
 	}
 }
 

@@ -26,7 +26,9 @@ type Policy struct {
 	rules    []*Rule
 	fallback *Rule // for a request that no rule matches
 	failure  config.OnError
-	table    *table.Table
+	// onFailure is for limits of the fleet whose service is away.
+	onFailure config.OnFailure
+	table     *table.Table
 
 	// Scratch of one decision, kept so that deciding does not allocate.
 	rulings []Ruling
@@ -54,8 +56,12 @@ func (p *Policy) NewRoute(c *config.Config, name string) *Policy {
 // always applies besides what the config itself says.
 func compile(c *config.Config, owner string, always []use) *Policy {
 	p := &Policy{failure: c.OnError, always: always}
+	if c.Global != nil {
+		p.onFailure = c.Global.OnFailure
+	}
+	costs := largestCosts(c)
 	for i := range c.Limits {
-		p.limits = append(p.limits, newLimit(&c.Limits[i], owner))
+		p.limits = append(p.limits, newLimit(&c.Limits[i], owner, c.Global, costs[i]))
 	}
 	for _, u := range c.Always {
 		p.always = append(p.always, p.newUse(u))
@@ -125,9 +131,26 @@ type Rule struct {
 	Lasts bool
 	// Removes are the response headers that no client is to see.
 	Removes []string
+	// Global says that a service has to do with one of its limits.
+	Global bool
 
 	match match
 	uses  []use // in one order for all rules: compareLimits
+}
+
+// largestCosts returns the most that one request takes of each limit.
+func largestCosts(c *config.Config) []int64 {
+	largest := make([]int64, len(c.Limits))
+	note := func(uses []config.Use) {
+		for _, u := range uses {
+			largest[u.Limit] = max(largest[u.Limit], u.Cost.Units, u.Cost.Max)
+		}
+	}
+	note(c.Always)
+	for i := range c.Rules {
+		note(c.Rules[i].Limits)
+	}
+	return largest
 }
 
 // HasLimits says whether any limit may apply under the rule.
@@ -169,6 +192,7 @@ func (p *Policy) newRule(r *config.Rule) *Rule {
 	for _, u := range rule.uses {
 		rule.UsesWall = rule.UsesWall || u.limit.usesWall()
 		rule.Lasts = rule.Lasts || u.limit.Lasts()
+		rule.Global = rule.Global || u.limit.global
 		if c := u.limit.Charge; c != nil && c.Remove {
 			rule.Removes = append(rule.Removes, c.ResponseHeader)
 		}
