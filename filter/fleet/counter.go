@@ -70,6 +70,12 @@ func checkName(domain, limit string) error {
 	return nil
 }
 
+// Protocol is how the service is spoken to.
+func (c *Counter) Protocol() Protocol { return c.protocol }
+
+// Units is the limit, or the bucket's capacity: 1 to algorithms.MaxUnits.
+func (c *Counter) Units() int64 { return c.units }
+
 // AppendRequest appends a request that takes hits units (0 takes none and only
 // looks; below 0 counts as 0, since neither service can take units back) from
 // what the service knows as key, which must be valid UTF-8: AppendKey makes it.

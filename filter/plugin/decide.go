@@ -3,6 +3,7 @@ package plugin
 import (
 	"encoding/binary"
 
+	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
 	"github.com/sluice-proxy/sluice/filter/response"
@@ -42,6 +43,19 @@ func (p *Plugin) decide(s *stream) uint32 {
 	}
 	now, ok := p.time(rule.UsesWall)
 	o := chosen.Decide(rulings, now, ok)
+	if rule.Global && o.Verdict == policy.Pending {
+		p.callAhead(&o)
+		return p.ask(s, chosen, rule, &o)
+	}
+	return p.conclude(s, chosen, rule, o, now)
+}
+
+// conclude does what follows from a decision, and says whether the request goes
+// on.
+func (p *Plugin) conclude(s *stream, chosen *policy.Policy, rule *policy.Rule, o policy.Outcome, now algorithms.Time) uint32 {
+	if rule.Global {
+		p.callAhead(&o)
+	}
 	waits := false
 	if rule.Lasts {
 		o, waits = p.last(s, chosen, o, now)

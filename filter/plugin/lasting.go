@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/field"
+	"github.com/sluice-proxy/sluice/filter/fleet"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
 	"github.com/sluice-proxy/sluice/filter/response"
@@ -17,6 +18,7 @@ import (
 // for its departure, to be charged or given back by what its response says, to
 // count as in flight. Most requests have none of it.
 type lasting struct {
+	asking  *asking // nil unless it waits for a service
 	waiter  waiter
 	flights []*flight // of the limits under which it is in flight
 	dues    []due     // of the limits that its response has a say in
@@ -30,6 +32,9 @@ type lasting struct {
 type due struct {
 	policy.Claim
 	charges bool // what it costs besides is still to be known
+	// Of a limit that a service counts: what it counts, and for whom.
+	counter *fleet.Counter
+	key     []byte
 }
 
 // last begins what an outcome leaves to be done, and says whether the request has
@@ -63,7 +68,11 @@ func (p *Plugin) keep(s *stream, o *policy.Outcome, now algorithms.Time) {
 		case limit.Concurrency:
 			l.flights = append(l.flights, p.takeOff(&claim, now))
 		case !limit.Queue:
-			l.dues = append(l.dues, due{claim, limit.Charge != nil})
+			d := due{Claim: claim, charges: limit.Charge != nil, counter: o.Rulings[i].Counter()}
+			if d.counter != nil {
+				d.key = limit.AppendServiceKey(nil, &p.request)
+			}
+			l.dues = append(l.dues, d)
 		}
 	}
 }
@@ -155,6 +164,12 @@ func (p *Plugin) charge(s *stream, d *due, list func() (host.Pairs, host.Status)
 func (p *Plugin) chargeUnits(s *stream, d *due, value []byte) {
 	d.charges = false
 	units, ok := field.Whole(value)
+	if ok && d.counter != nil {
+		if units > 0 {
+			p.chargeService(d, units)
+		}
+		return
+	}
 	now, told := p.time(d.UsesWall())
 	var left algorithms.Decision
 	if !ok || !told || !p.policy.Charge(&d.Claim, units, now, &left) {
@@ -190,6 +205,9 @@ func (s *stream) retell(l *policy.Limit, left *algorithms.Decision) {
 func (p *Plugin) end(s *stream) {
 	l := s.lasting
 	s.lasting = nil
+	if l.asking != nil {
+		p.abandon(l.asking)
+	}
 	if l.waiter.waits {
 		p.giveUp(&l.waiter)
 	}

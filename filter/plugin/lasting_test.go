@@ -23,15 +23,15 @@ const (
 		"c-shadow": {"algorithm": "concurrency", "limit": 5, "key": ["ip"], "shadow": true}`
 	perClient, inAll, inShadow = 20, 300, 5
 
-	flightsAlone = `{"namespace": "fleet", "limits": {` + flightsOnly + `}, "rules": [{"limits": ["a-flight", "b-all", "c-shadow"]}]}`
-	flightsMixed = `{"namespace": "fleet", "on_error": "deny", "limits": {` + flightsOnly + `,
+	flightsAlone = `{"namespace": "crew", "limits": {` + flightsOnly + `}, "rules": [{"limits": ["a-flight", "b-all", "c-shadow"]}]}`
+	flightsMixed = `{"namespace": "crew", "on_error": "deny", "limits": {` + flightsOnly + `,
 		"b-rare": {"algorithm": "token_bucket", "capacity": 200, "refill_rate": "190/s", "key": ["ip"]}},
 		"rules": [{"limits": ["a-flight", "b-all", "b-rare", "c-shadow"]}]}`
 )
 
-// fleet is several workers on one host whose shared data is a map. While one of
+// crew is several workers on one host whose shared data is a map. While one of
 // them writes, another may get in between.
-type fleet struct {
+type crew struct {
 	*testing.T
 	random  *rand.Rand
 	now     int64
@@ -68,12 +68,12 @@ type flying struct {
 	n       int // how often it counts
 }
 
-func newFleet(t *testing.T, workers int) *fleet {
+func newFleet(t *testing.T, workers int) *crew {
 	// The SDK's emulator answers what the stubs do not: local responses, ticks. A
 	// request that has no limits is the one that it speaks of.
 	e := started(t, `{"limits": {}}`)
 	e.request()
-	f := &fleet{T: t, random: rand.New(rand.NewPCG(1, 0)), now: int64(time.Hour), gauges: map[string]int64{}, pages: map[string]*page{}, held: map[string]int{}}
+	f := &crew{T: t, random: rand.New(rand.NewPCG(1, 0)), now: int64(time.Hour), gauges: map[string]int64{}, pages: map[string]*page{}, held: map[string]int{}}
 	host.Clocks = func() (mono, wall int64) { return f.now, f.now }
 	host.Stub = host.Stubs{
 		Property: func(path string) ([]byte, host.Status) {
@@ -96,7 +96,7 @@ func newFleet(t *testing.T, workers int) *fleet {
 	return f
 }
 
-func (f *fleet) start(document string) *flyer {
+func (f *crew) start(document string) *flyer {
 	f.Helper()
 	c, err := config.Parse([]byte(document))
 	if err != nil {
@@ -108,7 +108,7 @@ func (f *fleet) start(document string) *flyer {
 	return w
 }
 
-func (f *fleet) get(key []byte) ([]byte, uint32, host.Status) {
+func (f *crew) get(key []byte) ([]byte, uint32, host.Status) {
 	p := f.pages[string(key)]
 	if p == nil {
 		return nil, 0, host.NotFound
@@ -118,7 +118,7 @@ func (f *fleet) get(key []byte) ([]byte, uint32, host.Status) {
 	return f.buffers[f.next], p.version, host.OK
 }
 
-func (f *fleet) set(key, value []byte, version uint32) host.Status {
+func (f *crew) set(key, value []byte, version uint32) host.Status {
 	if between := f.between; between != nil {
 		f.between = nil
 		between()
@@ -138,7 +138,7 @@ func (f *fleet) set(key, value []byte, version uint32) host.Status {
 }
 
 // arrive sends a request of a client, and returns it if it was let through.
-func (f *fleet) arrive(w *flyer, address string) (r flying, ok bool) {
+func (f *crew) arrive(w *flyer, address string) (r flying, ok bool) {
 	f.lastID++
 	r = flying{id: f.lastID, address: address}
 	w.vm.Create(r.id, 1)
@@ -150,7 +150,7 @@ func (f *fleet) arrive(w *flyer, address string) (r flying, ok bool) {
 }
 
 // headers passes a request's headers, once or once more.
-func (f *fleet) headers(w *flyer, r *flying) bool {
+func (f *crew) headers(w *flyer, r *flying) bool {
 	before := f.address
 	defer func() { f.address = before }()
 	f.address = []byte(r.address)
@@ -163,7 +163,7 @@ func (f *fleet) headers(w *flyer, r *flying) bool {
 }
 
 // count counts requests that are surely in flight from now on, or no more.
-func (f *fleet) count(address string, n int) {
+func (f *crew) count(address string, n int) {
 	f.held[address] += n
 	f.total += n
 	if f.held[address] > perClient || f.total > inAll {
@@ -171,14 +171,14 @@ func (f *fleet) count(address string, n int) {
 	}
 }
 
-func (f *fleet) delete(w *flyer, id uint32) {
+func (f *crew) delete(w *flyer, id uint32) {
 	if w.vm.Delete(id) == bridge.NotYet {
 		w.vm.End(id)
 	}
 }
 
 // end ends a request in any way that there is.
-func (f *fleet) end(w *flyer, r flying) {
+func (f *crew) end(w *flyer, r flying) {
 	how := f.random.IntN(9)
 	if how == 0 && f.headers(w, &r) { // Envoy never does that
 		how = f.random.IntN(9)
@@ -208,7 +208,7 @@ func (f *fleet) end(w *flyer, r flying) {
 }
 
 // step is one thing that happens on a worker. It returns how many requests came.
-func (f *fleet) step(w *flyer) int {
+func (f *crew) step(w *flyer) int {
 	switch f.random.IntN(20) {
 	case 0: // streams whose request headers this filter never sees
 		f.lastID++
@@ -239,7 +239,7 @@ func clientAddress(n int) string { return "10.0.0." + strconv.Itoa(n) + ":4711" 
 
 // run lets requests come and go until there were so many. Time goes on, and
 // everybody has its ticks.
-func (f *fleet) run(requests int) {
+func (f *crew) run(requests int) {
 	ticked := f.now
 	for requests > 0 {
 		f.now += int64(f.random.IntN(200)) * int64(time.Microsecond)
@@ -259,7 +259,7 @@ func (f *fleet) run(requests int) {
 	}
 }
 
-func (f *fleet) endAll() {
+func (f *crew) endAll() {
 	for _, w := range f.workers {
 		for _, r := range w.held {
 			f.end(w, r)
@@ -270,7 +270,7 @@ func (f *fleet) endAll() {
 
 // isEmpty checks that nothing at all is counted any more: of each client, and of
 // all together, exactly as many are admitted as the limits say.
-func (f *fleet) isEmpty() {
+func (f *crew) isEmpty() {
 	f.Helper()
 	w := f.start(flightsAlone)
 	for n := range 24 {
@@ -303,7 +303,7 @@ func (f *fleet) isEmpty() {
 	}
 }
 
-func (f *fleet) wantGauges(inFlight, shadowed int) {
+func (f *crew) wantGauges(inFlight, shadowed int) {
 	f.Helper()
 	for name, want := range map[string]int64{"a-flight": int64(inFlight), "b-all": int64(inFlight), "b-rare": 0, "c-shadow": int64(shadowed)} {
 		if got := f.gauges["sluice.limit."+name+".in_flight"]; got != want {
@@ -312,7 +312,7 @@ func (f *fleet) wantGauges(inFlight, shadowed int) {
 	}
 }
 
-func (f *fleet) wantErrors(some bool) {
+func (f *crew) wantErrors(some bool) {
 	f.Helper()
 	for _, name := range []string{"a-flight", "b-all", "c-shadow"} {
 		if n := f.gauges["sluice.limit."+name+".errors"]; n > 0 != some {

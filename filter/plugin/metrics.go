@@ -23,6 +23,8 @@ const (
 	recordWaited
 	countGivenUp
 	countInFlight
+	countCalls
+	countCallErrors
 )
 
 var limitMetrics = [...]struct {
@@ -37,6 +39,8 @@ var limitMetrics = [...]struct {
 	recordWaited:       {".waited_ms", host.Histogram},
 	countGivenUp:       {".given_up", host.Counter},
 	countInFlight:      {".in_flight", host.Gauge},
+	countCalls:         {".calls", host.Counter},
+	countCallErrors:    {".call_errors", host.Counter},
 }
 
 // count counts a decision for each limit that had a part in it. ordinary says
@@ -46,6 +50,8 @@ func (m *metrics) count(o *policy.Outcome) (ordinary bool) {
 	ordinary = o.Verdict == policy.Admitted
 	for i := range o.Rulings {
 		switch g := &o.Rulings[i]; {
+		case g.IsPending(): // in shadow: counted when the service has answered
+			ordinary = false
 		case g.Failed:
 			m.limit(g.Limit, countErrors, 1)
 			ordinary = false

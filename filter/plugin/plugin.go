@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
+	"github.com/sluice-proxy/sluice/filter/fleet"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
 	"github.com/sluice-proxy/sluice/filter/table"
@@ -31,6 +32,8 @@ type Plugin struct {
 	routes  *routes      // nil where routes have no say
 	request request
 	metrics metrics
+
+	circuit fleet.Circuit // of calls to the service
 
 	queue   queue                    // the requests that wait
 	flights map[table.Bucket]*flight // the requests in flight

@@ -19,7 +19,7 @@ type Limit struct {
 	// Details are the response code details of a refusal by this limit.
 	Details string
 	// Metrics are the host's about the limit; the plugin keeps them here.
-	Metrics [8]uint32
+	Metrics [10]uint32
 
 	// Queue says that requests wait for their departure, Concurrency that units
 	// are requests in flight. Charge is what is charged afterwards, nil if nothing

@@ -1,0 +1,225 @@
+package plugin
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sluice-proxy/sluice/algorithms"
+	"github.com/sluice-proxy/sluice/filter/fleet"
+	"github.com/sluice-proxy/sluice/filter/host"
+	"github.com/sluice-proxy/sluice/filter/policy"
+)
+
+// asking is a request that waits for a service's answers.
+type asking struct {
+	stream  uint32
+	policy  *policy.Policy
+	rule    *policy.Rule
+	rulings []policy.Ruling // a copy: the policy's own are the next request's
+	open    int             // answers to come
+}
+
+// ask asks the service about the limits that need its word, and says whether the
+// request goes on. It is over at once only where no call could be made.
+func (p *Plugin) ask(s *stream, chosen *policy.Policy, rule *policy.Rule, o *policy.Outcome) uint32 {
+	a := &asking{stream: s.id, policy: chosen, rule: rule, rulings: slices.Clone(o.Rulings)}
+	for i := range a.rulings {
+		if g := &a.rulings[i]; g.IsPending() && !g.Shadow {
+			a.open++
+		}
+	}
+	s.lastingOf().asking = a
+	asked := a.open
+	for i := range a.rulings {
+		g := &a.rulings[i]
+		if !g.IsPending() || g.Shadow {
+			continue
+		}
+		sent := p.call(g.Limit, g.Counter(), g.Limit.AppendServiceKey(nil, &p.request), g.Cost(), func(answer fleet.Answer, ok bool) {
+			a.hear(g, &answer, ok)
+			if a.open == 0 {
+				p.heard(a)
+			}
+		})
+		if !sent {
+			a.hear(g, nil, false)
+			asked--
+		}
+	}
+	if asked > 0 {
+		return uint32(host.Pause)
+	}
+	s.lasting.asking = nil
+	now, ok := p.time(rule.UsesWall)
+	outcome := chosen.Conclude(a.rulings, now, ok)
+	return p.conclude(s, chosen, rule, outcome, now)
+}
+
+// hear notes an answer.
+func (a *asking) hear(g *policy.Ruling, answer *fleet.Answer, ok bool) {
+	a.open--
+	if !ok {
+		g.Untold()
+		return
+	}
+	d := decision(answer, g.Counter())
+	g.Told(&d)
+}
+
+// decision is what an answer says of a limit.
+func decision(a *fleet.Answer, c *fleet.Counter) algorithms.Decision {
+	return algorithms.Decision{
+		Allowed:    a.Allowed,
+		Never:      a.RetryAfter == algorithms.Forever,
+		Limit:      c.Units(),
+		Remaining:  a.Remaining,
+		Reset:      a.Reset,
+		RetryAfter: a.RetryAfter,
+	}
+}
+
+// heard goes on with a request about which all has been heard, unless it is gone.
+func (p *Plugin) heard(a *asking) {
+	s := p.vm.streams.find(a.stream)
+	if s == nil || s.lasting == nil || s.lasting.asking != a || host.SetEffectiveContext(a.stream) != host.OK {
+		return
+	}
+	defer host.SetEffectiveContext(p.id)
+	s.lasting.asking = nil
+	p.request.begin(a.policy.AllHeaders)
+	p.request.rule = a.rule.Name
+	now, ok := p.time(a.rule.UsesWall)
+	o := a.policy.Conclude(a.rulings, now, ok)
+	if p.conclude(s, a.policy, a.rule, o, now) == uint32(host.Continue) {
+		p.resume()
+	}
+}
+
+// resume has the effective stream's request go on. Where the host does not do
+// that the request would hang, so it is denied.
+func (p *Plugin) resume() {
+	for range resumeTries {
+		if host.ResumeRequest() == host.OK {
+			return
+		}
+	}
+	p.deny()
+}
+
+// abandon gives back what a request has taken that is gone before the answers.
+func (p *Plugin) abandon(a *asking) {
+	if now, ok := p.time(a.rule.UsesWall); ok {
+		a.policy.Abandon(a.rulings, now)
+	}
+}
+
+// call asks the service for units of a limit. It returns false where the request
+// could not be sent; else done is called once.
+func (p *Plugin) call(limit *policy.Limit, counter *fleet.Counter, key []byte, units int64, done func(a fleet.Answer, ok bool)) bool {
+	now, ok := p.time(false)
+	if !ok || counter == nil || !p.circuit.Allows(now.Mono) {
+		return false
+	}
+	service, sent := p.config.Global, now.Mono
+	protocol := counter.Protocol()
+	message := counter.AppendRequest(nil, key, units)
+	p.metrics.limit(limit, countCalls, 1)
+	status := host.GRPCCall(service.Cluster, protocol.Service(), protocol.Method(), message, service.Timeout, func(status int, message []byte) {
+		now, ok := p.time(true)
+		var answer fleet.Answer
+		if ok = ok && status == 0; ok {
+			answer, ok = counter.ReadAnswer(message, units, sent, now.Mono, now.Wall)
+		}
+		if ok {
+			p.circuit.Succeeded()
+		} else {
+			p.callFailed(limit, now.Mono)
+		}
+		done(answer, ok)
+	})
+	if status != host.OK {
+		p.callFailed(limit, sent)
+		return false
+	}
+	return true
+}
+
+// callFailed counts a call that has come to nothing.
+func (p *Plugin) callFailed(l *policy.Limit, now int64) {
+	p.metrics.limit(l, countCallErrors, 1)
+	p.circuit.Failed(now)
+}
+
+// leasePause is how long a bucket's service is not asked again after a failure.
+const leasePause = 250 * time.Millisecond
+
+// callAhead makes the calls for which no request waits: for leases, and, where
+// the request goes on, about limits in shadow.
+func (p *Plugin) callAhead(o *policy.Outcome) {
+	admitted := o.Verdict == policy.Admitted || o.Verdict == policy.Unlimited
+	for i := range o.Rulings {
+		g := &o.Rulings[i]
+		switch units := g.Asks(); {
+		case units > 0:
+			p.lease(g, units)
+		case g.IsPending() && g.Shadow && admitted:
+			p.askInShadow(g)
+		}
+	}
+}
+
+func (p *Plugin) lease(g *policy.Ruling, units int64) {
+	claim := g.LeaseClaim()
+	put := func(a algorithms.LeaseAnswer) {
+		now, ok := p.time(false)
+		if !ok || !p.policy.Lease(&claim, a, now) {
+			p.metrics.limit(claim.Limit, countErrors, 1)
+		}
+	}
+	sent := p.call(g.Limit, g.Counter(), g.Limit.AppendServiceKey(nil, &p.request), units, func(a fleet.Answer, ok bool) {
+		put(algorithms.LeaseAnswer{
+			Asked:      units,
+			Failed:     !ok,
+			Pause:      leasePause,
+			Allowed:    a.Allowed,
+			Remaining:  a.Remaining,
+			EndsAfter:  a.EndsAfter,
+			EndsBefore: a.EndsBefore,
+		})
+	})
+	if !sent {
+		put(algorithms.LeaseAnswer{Asked: units, Failed: true, Pause: leasePause})
+	}
+}
+
+// askInShadow counts what the service says of a request that goes on meanwhile.
+func (p *Plugin) askInShadow(g *policy.Ruling) {
+	limit := g.Limit
+	sent := p.call(limit, g.Counter(), limit.AppendServiceKey(nil, &p.request), g.Cost(), func(a fleet.Answer, ok bool) {
+		switch {
+		case !ok:
+			p.metrics.limit(limit, countErrors, 1)
+		case a.Allowed:
+			p.metrics.limit(limit, countAllowed, 1)
+		default:
+			p.metrics.limit(limit, countShadowRefused, 1)
+		}
+	})
+	if !sent {
+		p.metrics.limit(limit, countErrors, 1)
+	}
+}
+
+// chargeService has the service take what a request turned out to cost. What it
+// then says concerns later requests only.
+func (p *Plugin) chargeService(d *due, units int64) {
+	limit := d.Limit
+	sent := p.call(limit, d.counter, d.key, min(units, limit.Charge.Max), func(_ fleet.Answer, ok bool) {
+		if !ok {
+			p.metrics.limit(limit, countErrors, 1)
+		}
+	})
+	if !sent {
+		p.metrics.limit(limit, countErrors, 1)
+	}
+}
