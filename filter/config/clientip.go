@@ -39,7 +39,7 @@ var clientIPMembers = members[clientIPDraft]{
 func parseAddressHeader(s string) (string, error) {
 	switch strings.ToLower(s) {
 	case "forwarded":
-		return "", errors.New("Forwarded (RFC 7239) is not read: want x-forwarded-for or another header of plain addresses")
+		return "", errors.New("it has the syntax of RFC 7239, which is not read: want x-forwarded-for or another header of plain addresses")
 	case "host", "authorization", "cookie", "via", "user-agent":
 		return "", errors.New("lists no addresses: want x-forwarded-for or another header of plain addresses")
 	}

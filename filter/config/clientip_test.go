@@ -49,7 +49,7 @@ func TestAMistakeInClientIPSaysWhereAndWhatInstead(t *testing.T) {
 		`{"source": "header", "header": "a", "trusted_proxies": "10.0.0.0/8"}`:               `client_ip.trusted_proxies: the string "10.0.0.0/8": ` + proxies,
 		`{"source": "header", "header": "a", "trusted_proxies": ["proxy"]}`:                  `client_ip.trusted_proxies[0]: "proxy": want an address such as "192.0.2.1" or a network such as "10.0.0.0/8"`,
 		`{"source": "header", "header": "a b", "trusted_hops": 1}`:                           `client_ip.header: "a b": want a header's name, of letters, digits and -`,
-		`{"source": "header", "header": "Forwarded", "trusted_hops": 1}`:                     `client_ip.header: "Forwarded": Forwarded (RFC 7239) is not read: want x-forwarded-for or another header of plain addresses`,
+		`{"source": "header", "header": "Forwarded", "trusted_hops": 1}`:                     `client_ip.header: "Forwarded": it has the syntax of RFC 7239, which is not read: want x-forwarded-for or another header of plain addresses`,
 		`{"source": "header", "header": "host", "trusted_hops": 1}`:                          `client_ip.header: "host": lists no addresses: want x-forwarded-for or another header of plain addresses`,
 		`{"source": "header", "header": ":path", "trusted_hops": 1}`:                         `client_ip.header: ":path": want a header's name; the path, method and host that HTTP/2 spells so are fields and key parts of their own`,
 		`{"ipv4_prefix": 0}`:    `client_ip.ipv4_prefix: 0: want a whole number from 1 to 32`,

@@ -83,7 +83,7 @@ func parseExtraName(s string) (string, error) {
 	case "grpc-status-details-bin":
 		return "", errors.New("the filter says the status to gRPC clients, without details: leave it out")
 	case "server", "date":
-		return "", errors.New("Envoy sends it with every response: leave it out")
+		return "", errors.New("it is sent by Envoy with every response: leave it out")
 	case "connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
 		return "", errors.New("it says how the message is sent (RFC 9110, 7.6.1), which is Envoy's to say: leave it out")
 	}
