@@ -3,6 +3,7 @@ package policy
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
@@ -47,7 +48,15 @@ func (m *match) holds(r keys.Request) bool {
 }
 
 func (m *match) asksForPath() bool {
-	return len(m.Path)+len(m.PathPrefix)+len(m.PathRegex) > 0
+	if len(m.Path)+len(m.PathPrefix)+len(m.PathRegex) > 0 {
+		return true
+	}
+	for i := range m.Values {
+		if slices.ContainsFunc(m.Values[i].Part.Sources, func(s keys.Source) bool { return s.Kind == keys.Path }) {
+			return true
+		}
+	}
+	return false
 }
 
 // isAmbiguous says whether an upstream may read a normalised path as another

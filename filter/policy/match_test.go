@@ -233,6 +233,7 @@ func TestAPathThatAnUpstreamMayReadAsAnotherFreesNobody(t *testing.T) {
 		{`{"path_prefix": "/public"}`, "/public/..%3B/login", strict},
 		{`{"path_regex": "/public/.*"}`, "/public/..%2Flogin", strict},
 		{`{"path": "/a%2Fb"}`, "/a%2Fb", strict},
+		{`{"value": {"path": "/a%2Fb"}}`, "/a%2Fb", strict},
 		{`{"path_prefix": "/public"}`, "/public/a?b=%2F;c", all(true)},
 		{`{"path_prefix": "/public"}`, "/public/%25%2e2", all(true)},
 		{`{"path_prefix": "/public"}`, "/other/..%2Fpublic", all(false)},
