@@ -58,11 +58,12 @@ func (p *Plugin) keep(s *stream, o *policy.Outcome, now algorithms.Time) {
 		if !ok {
 			continue
 		}
-		l := s.lastingOf()
 		switch {
 		case limit.Concurrency:
+			l := s.lastingOf()
 			l.flights = append(l.flights, p.takeOff(&claim, now))
 		case !limit.Queue:
+			l := s.lastingOf()
 			l.dues = append(l.dues, due{claim, limit.Charge != nil})
 		}
 	}
