@@ -9,8 +9,11 @@ import (
 	"github.com/sluice-proxy/sluice/e2e/envoytest"
 )
 
+// reloads is what Prometheus gets of VMs that were started again.
+var reloads = regexp.MustCompile(`(?m)^envoy_wasm_.*vm_reload`)
+
 // expectScraped checks that Prometheus, if it is told to scrape as prometheus.yaml
-// says, gets these lines, and nothing that is not the filter's.
+// says, gets these lines, and how often VMs were started again, and nothing else.
 func expectScraped(t *testing.T, envoy *envoytest.Envoy, lines ...string) {
 	t.Helper()
 	config := envoytest.Ship(t, "envoy/prometheus/prometheus.yaml")
@@ -27,8 +30,12 @@ func expectScraped(t *testing.T, envoy *envoytest.Envoy, lines ...string) {
 		})
 	}
 	for line := range strings.Lines(scraped) {
-		if !strings.HasPrefix(strings.TrimPrefix(line, "# TYPE "), "sluice_") && strings.TrimSpace(line) != "" {
+		name := strings.TrimPrefix(line, "# TYPE ")
+		if !strings.HasPrefix(name, "sluice_") && !reloads.MatchString(name) && strings.TrimSpace(line) != "" {
 			t.Errorf("the scrape has %q too, which is not the filter's", line)
 		}
+	}
+	if !reloads.MatchString(scraped) {
+		t.Errorf("the scrape does not say how often VMs were started again:\n%s", scraped)
 	}
 }

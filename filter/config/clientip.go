@@ -1,6 +1,10 @@
 package config
 
-import "net/netip"
+import (
+	"errors"
+	"net/netip"
+	"strings"
+)
 
 // clientIPDraft is "client_ip" as it is written.
 type clientIPDraft struct {
@@ -18,7 +22,7 @@ var clientIPMembers = members[clientIPDraft]{
 		optional("source", oneOf(choice[string]{sourceEnvoy, sourceEnvoy}, choice[string]{sourceHeader, sourceHeader}),
 			func(d *clientIPDraft) *string { return &d.source }).
 			explain("Whether the address is Envoy's downstream remote address or read from a header.").defaultsTo(`"envoy"`),
-		optional("header", stringAs(`a header's name such as "x-forwarded-for"`, parseHeaderName), func(d *clientIPDraft) *string { return &d.Header }).
+		optional("header", stringAs(`a header's name such as "x-forwarded-for"`, parseAddressHeader), func(d *clientIPDraft) *string { return &d.Header }).
 			explain("The header that lists addresses, the nearest proxy's entry last. Only for the source \"header\"."),
 		optional("trusted_hops", whole(1, maxInteger), func(d *clientIPDraft) *int { return &d.TrustedHops }).
 			explain("The client is the entry that the last of so many trusted proxies appended, counted from the right."),
@@ -29,6 +33,17 @@ var clientIPMembers = members[clientIPDraft]{
 		optional("ipv6_prefix", whole[uint8](1, 128), func(d *clientIPDraft) *uint8 { return &d.IPv6Prefix }).
 			explain("How many bits of an IPv6 address tell clients apart in keys.").defaultsTo("64"),
 	},
+}
+
+// parseAddressHeader reads the name of a header that may list addresses.
+func parseAddressHeader(s string) (string, error) {
+	switch strings.ToLower(s) {
+	case "forwarded":
+		return "", errors.New("it has the syntax of RFC 7239, which is not read: want x-forwarded-for or another header of plain addresses")
+	case "host", "authorization", "cookie", "via", "user-agent":
+		return "", errors.New("lists no addresses: want x-forwarded-for or another header of plain addresses")
+	}
+	return parseHeaderName(s)
 }
 
 var proxiesValue = value[[]netip.Prefix]{wantProxies, arraySchema(stringSchema, `,"minItems":1`), func(r *reader, n *node, to *[]netip.Prefix) bool {

@@ -17,6 +17,14 @@ var costValue = value[*Cost]{wantCost, defined("cost", eitherSchema(costUnits.sc
 		if !costMembers.read(r, n, wantCost, cost) {
 			return false
 		}
+		if cost.Units > cost.Max {
+			at := n
+			if child := n.member("default"); child != nil {
+				at = child
+			}
+			r.mistake(at, "the cost without the header is above max: want a default of no more than max")
+			return false
+		}
 	}
 	*to = cost
 	return true

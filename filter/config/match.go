@@ -16,7 +16,7 @@ var matchMembers = members[Match]{
 			explain("The path, without its query, equals it. Another spelling of a path is the same path."),
 		optional("path_prefix", distinct(stringAs(wantPathPrefix, parsePathPrefix).as(patternSchema(`^/[^?#*]*$`))), func(m *Match) *[]string { return &m.PathPrefix }).
 			explain("The path begins with it, in whole segments: /api holds for /api/x, not for /apix."),
-		optional("path_regex", distinct(regexValue), func(m *Match) *[]*regexp.Regexp { return &m.PathRegex }).
+		optional("path_regex", distinct(pathRegexValue), func(m *Match) *[]*regexp.Regexp { return &m.PathRegex }).
 			explain("The whole path, without its query, matches it (RE2)."),
 		optional("method", distinct(stringAs(wantMethod, parseMethod).as(patternSchema("^[A-Z0-9_-]+$"))), func(m *Match) *[]string { return &m.Method }).
 			explain("The method equals it."),

@@ -181,6 +181,11 @@ func TestAMistakeInTheNewerFieldsOfAMatchSaysWhereAndWhatInstead(t *testing.T) {
 		`"path_regex": "(?=x)"`:                           `path_regex: "(?=x)": invalid or unsupported Perl syntax: ` + regex,
 		`"path_regex": "\\Q/a"`:                           `path_regex: "\\Q/a": a \Q stands open: want \E after the text that it quotes`,
 		`"path_regex": ["/a", ""]`:                        `path_regex[1]: "": ` + regex,
+		`"path_regex": "login"`:                           `path_regex: "login": matches no path, since it is matched whole: want one that begins with / or .*`,
+		`"path_regex": "^(v1/a|v1/b)$"`:                   `path_regex: "^(v1/a|v1/b)$": matches no path, since it is matched whole: want one that begins with / or .*`,
+		`"path_regex": "(/a|b)|c"`:                        ``,
+		`"path_regex": "\\*"`:                             ``,
+		`"path_regex": "/a\\?b"`:                          ``,
 		`"path_regex": 5`:                                 `path_regex: the number 5: ` + regex,
 		`"path_regex": "` + strings.Repeat("a", 1001):     `path_regex: "` + strings.Repeat("a", 64) + `…": 1001 bytes long: want a regular expression of no more than 1000`,
 		`"path_regex": "(a{99}){9}"`:                      ``,
@@ -189,42 +194,42 @@ func TestAMistakeInTheNewerFieldsOfAMatchSaysWhereAndWhatInstead(t *testing.T) {
 		`"path_regex": "/\\pL+"`:                          ``,
 		`"path_regex": "(?:a{2,}b?|[c-e]*){90}"`:          ``,
 		`"path_regex": "(?:a{2,}b?|[c-e]*){200}"`:         `path_regex: "(?:a{2,}b?|[c-e]*){200}": 1600 steps long, with classes and repetitions written out: want no more than 1000`,
-		`"headers": "x"`:                                  `headers: the string "x": ` + headers,
+		`"headers": "x"`:                                  `headers: a string: ` + headers,
 		`"headers": {}`:                                   `headers: an empty object, which everything fits: ` + headers + `, or leave the field out`,
 		`"headers": {"x y": "a"}`:                         `headers["x y"]: "x y": want a header's name, of letters, digits and -`,
 		`"headers": {":method": "GET"}`:                   `headers[":method"]: ":method": want a header's name; the path, method and host that HTTP/2 spells so are fields and key parts of their own`,
 		`"headers": {"x-a": "a", "X-A": "b"}`:             `headers.x-a: the same header as rules[0].match.headers.X-A: keep one`,
-		`"headers": {"x": 5}`:                             `headers.x: the number 5: ` + condition,
+		`"headers": {"x": 5}`:                             `headers.x: a number: ` + condition,
 		`"headers": {"x": []}`:                            `headers.x: an empty array, which nothing equals: want at least one value, or leave the field out`,
 		`"headers": {"x": ["a", null]}`:                   `headers.x[1]: null: ` + condition,
 		`"headers": {"x": ""}`:                            `headers.x: "": an empty value counts as an absent header: want {"not": {"present": true}}`,
-		`"headers": {"x": " a"}`:                          `headers.x: " a": want no space around a header's value: it would be cut off on the way`,
-		`"headers": {"x": "a\nb"}`:                        `headers.x: "a\nb": want no control characters, such as line breaks, in a header's value`,
+		`"headers": {"x": " a"}`:                          `headers.x: a string: want no space around a header's value: it would be cut off on the way`,
+		`"headers": {"x": "a\nb"}`:                        `headers.x: a string: want no control characters, such as line breaks, in a header's value`,
 		`"headers": {"x": {}}`:                            `headers.x: has none of ` + four + `: want exactly one`,
 		`"headers": {"x": {"prefix": "a", "regex": "b"}}`: `headers.x: has more than one of ` + four + `: want exactly one`,
 		`"headers": {"x": {"present": false}}`:            `headers.x.present: the boolean false: want true, or the field left out`,
 		`"headers": {"x": {"prefix": ""}}`:                `headers.x.prefix: "": every value begins so: want {"present": true}`,
 		`"headers": {"x": {"prefix": ["a"]}}`:             `headers.x.prefix: an array: want the beginning of a header's value`,
-		`"headers": {"x": {"regex": "["}}`:                `headers.x.regex: "[": missing closing ]: ` + regex,
+		`"headers": {"x": {"regex": "["}}`:                `headers.x.regex: a string: missing closing ]: ` + regex,
 		`"headers": {"x": {"exact": "a"}}`:                `headers.x.exact: no such field: want "present", "prefix", "regex" or "not"`,
 		`"headers": {"x": {"not": ["a", "b"]}}`:           `headers.x.not: an array, under "not": want one condition, such as {"regex": "a|b"}`,
 		`"headers": {"x": {"not": {"not": "a"}}}`:         `headers.x.not.not: no such field: want "present", "prefix" or "regex"`,
 		`"headers": {"x": {"not": {}}}`:                   `headers.x.not: has none of ` + three + `: want exactly one`,
-		`"value": "x"`:                                    `value: the string "x": ` + values,
+		`"value": "x"`:                                    `value: a string: ` + values,
 		`"value": {}`:                                     `value: an empty object, which everything fits: ` + values + `, or leave the field out`,
 		`"value": {"heeder:x": "a"}`:                      `value["heeder:x"]: "heeder:x": "heeder" is no key part: want ` + keys.Spellings(),
-		`"value": {"header:x": 5}`:                        `value["header:x"]: the number 5: want a string`,
+		`"value": {"header:x": 5}`:                        `value["header:x"]: a number: want a string`,
 		`"value": {"header:x": ""}`:                       `value["header:x"]: "": an empty value counts as missing: want a text`,
 		`"value": {"header:x": ["a", true]}`:              `value["header:x"][1]: the boolean true: want a string`,
 		`"value": {"header:x": {"prefix": "a"}}`:          `value["header:x"]: an object: want a string`,
-		`"value": {"ip": "10.0.0.0/8"}`:                   `value.ip: "10.0.0.0/8": want an address such as "192.0.2.1"; for networks there is the field "ip"`,
-		`"value": {"path": "login"}`:                      `value.path: "login": want a path such as "/login", beginning with /`,
-		`"value": {"host": "*.example.com"}`:              `value.host: "*.example.com": want one host; for all under a name there is the field "host"`,
-		`"value": {"method": "get"}`:                      `value.method: "get": want a method in capitals such as "POST"`,
-		`"value": {"metadata_number:f/a": "five"}`:        `value["metadata_number:f/a"]: "five": ` + number,
-		`"value": {"metadata_number:f/a": 5.5}`:           `value["metadata_number:f/a"]: 5.5: ` + number,
-		`"value": {"metadata_number:f/a": 1e17}`:          `value["metadata_number:f/a"]: 1e17: ` + number,
-		`"value": {"metadata_number:f/a": 1e999}`:         `value["metadata_number:f/a"]: 1e999: ` + number,
+		`"value": {"ip": "10.0.0.0/8"}`:                   `value.ip: a string: want an address such as "192.0.2.1"; for networks there is the field "ip"`,
+		`"value": {"path": "login"}`:                      `value.path: a string: want a path such as "/login", beginning with /`,
+		`"value": {"host": "*.example.com"}`:              `value.host: a string: want one host; for all under a name there is the field "host"`,
+		`"value": {"method": "get"}`:                      `value.method: a string: want a method in capitals such as "POST"`,
+		`"value": {"metadata_number:f/a": "five"}`:        `value["metadata_number:f/a"]: a string: ` + number,
+		`"value": {"metadata_number:f/a": 5.5}`:           `value["metadata_number:f/a"]: a number: ` + number,
+		`"value": {"metadata_number:f/a": 1e17}`:          `value["metadata_number:f/a"]: a number: ` + number,
+		`"value": {"metadata_number:f/a": 1e999}`:         `value["metadata_number:f/a"]: a number: ` + number,
 		`"value": {"metadata_number:f/a": true}`:          `value["metadata_number:f/a"]: the boolean true: want a whole number`,
 		`"value": {"rule": "login"}`:                      `value.rule: the rule is not known before one has matched: want it in overrides only`,
 	} {
@@ -259,5 +264,25 @@ func TestADocumentHasNoMoreRegularExpressionsThanAVMCanHold(t *testing.T) {
 	c := mustParse(t, `{"limits": {}, "exempt": [{"path_regex": ["/a"`+strings.Repeat(`, "/a"`, 500)+`]}, {"path_regex": "/a"}]}`)
 	if a, b := c.Exempt[0].PathRegex, c.Exempt[1].PathRegex; len(a) != 1 || len(b) != 1 || a[0] != b[0] {
 		t.Errorf("one regular expression is compiled more than once")
+	}
+}
+
+func TestAMistakeDoesNotShowWhatMayBeACredential(t *testing.T) {
+	const secret = "s3cr3t"
+	for _, field := range []string{
+		`"match": {"headers": {"x": " ` + secret + `"}}`, `"match": {"headers": {"x": {"prefix": "` + secret + `", "regex": 5}}}`,
+		`"match": {"headers": {"x": {"not": "` + secret + `\n"}}}`, `"match": {"headers": {"x": {"regex": "` + secret + `["}}}`,
+		`"match": {"headers": {"x": {"present": "` + secret + `"}}}`, `"match": {"value": {"ip|header:x": ["\n` + secret + `"]}}`,
+		`"match": {"value": {"method": "` + secret + `"}}`, `"match": {"value": "` + secret + `"}`,
+		`"response": {"headers": {"x": "` + secret + ` "}}`,
+	} {
+		_, err := Parse([]byte(`{"limits": {}, "rules": [{"limits": [], ` + field + `}]}`))
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	_, err := Parse([]byte(`{"limits": {"headers": {"algorithm": "shown", "key": []}}}`))
+	if err == nil || !strings.Contains(err.Error(), `"shown"`) {
+		t.Errorf("in a limit named headers: %v", err)
 	}
 }

@@ -22,6 +22,8 @@ func (m Mistakes) Error() string { return strings.Join(m, "\n") }
 type collector struct {
 	found []mistake
 	more  int // mistakes that were not kept
+	// compared counts the names that unknown ones were compared with.
+	compared int
 }
 
 type mistake struct {
@@ -51,8 +53,10 @@ func (c *collector) instead(name string, known []string, usable int) (meant, rem
 	if len(c.found) == maxMistakes {
 		return "", "" // comparing names takes time, and nobody will read the line
 	}
-	if meant, ok := nearest(name, known); ok {
-		return meant, "; did you mean " + quote(meant) + "?"
+	if c.compared += len(known); c.compared <= maxCompared {
+		if meant, ok := nearest(name, known); ok {
+			return meant, "; did you mean " + quote(meant) + "?"
+		}
 	}
 	if usable == 0 {
 		return "", ": there are none"
@@ -84,6 +88,10 @@ func (c *collector) err() error {
 	}
 	return lines
 }
+
+// maxCompared is with how many names unknown ones are compared in one document,
+// which bounds the time that suggestions take; lines after that have none.
+const maxCompared = 20_000
 
 // maxShown is how many characters of a found value a line shows.
 const maxShown = 64

@@ -149,3 +149,17 @@ func TestASuggestionIsCloseToWhatWasWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestSuggestionsEndWhereTheyWouldTakeLong(t *testing.T) {
+	known := make([]string, maxCompared/10)
+	for i := range known {
+		known[i] = "login"
+	}
+	var c collector
+	for i := range 12 {
+		meant, remedy := c.instead("lgoin", known, 1)
+		if want := i < 10; (meant == "login") != want || strings.Contains(remedy, "did you mean") != want {
+			t.Errorf("mistake %d: meant %q, remedy %q", i, meant, remedy)
+		}
+	}
+}

@@ -44,6 +44,42 @@ var regexValue = value[*regexp.Regexp]{wantRegex, boundedSchema(maxRegexLength),
 	return true
 }}
 
+// pathRegexValue is a regular expression that some path can match. Only a first
+// letter is certain: a ? or # can be in a path, percent-encoded.
+var pathRegexValue = value[*regexp.Regexp]{regexValue.want, regexValue.schema, func(r *reader, n *node, to **regexp.Regexp) bool {
+	if !regexValue.read(r, n, to) {
+		return false
+	}
+	parsed, err := syntax.Parse(n.text, syntax.Perl)
+	if first := firstLetter(parsed); err == nil && first >= 0 && first != '/' && first != '*' {
+		r.wrong(n, "matches no path, since it is matched whole: want one that begins with / or .*")
+		return false
+	}
+	return true
+}}
+
+// firstLetter is what every text that re matches begins with, or -1 where that
+// is not plain to see.
+func firstLetter(re *syntax.Regexp) rune {
+	for re != nil {
+		switch re.Op {
+		case syntax.OpLiteral:
+			return re.Rune[0]
+		case syntax.OpCapture:
+			re = re.Sub[0]
+		case syntax.OpConcat:
+			first := re.Sub[0]
+			if op := first.Op; (op == syntax.OpBeginText || op == syntax.OpBeginLine) && len(re.Sub) > 1 {
+				first = re.Sub[1]
+			}
+			re = first
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
 // regexOrWhyNot is what became of the text of a regular expression.
 type regexOrWhyNot struct {
 	compiled *regexp.Regexp

@@ -80,6 +80,10 @@ func parseExtraName(s string) (string, error) {
 		return "", errors.New(`want the field "rate_limit_headers" of the response`)
 	case "grpc-status", "grpc-message":
 		return "", errors.New("the filter sends it to gRPC clients: leave it out")
+	case "grpc-status-details-bin":
+		return "", errors.New("the filter says the status to gRPC clients, without details: leave it out")
+	case "server", "date":
+		return "", errors.New("it is sent by Envoy with every response: leave it out")
 	case "connection", "content-length", "host", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade":
 		return "", errors.New("it says how the message is sent (RFC 9110, 7.6.1), which is Envoy's to say: leave it out")
 	}

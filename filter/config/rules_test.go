@@ -172,6 +172,13 @@ func TestShadowAtTheTopIsInEveryLimit(t *testing.T) {
 	}
 }
 
+func TestACostWithoutTheHeaderIsNoMoreThanTheLargest(t *testing.T) {
+	rule := func(cost string) string { return `{"limits": {}, "rules": [{"limits": [], "cost": ` + cost + `}]}` }
+	mustParse(t, rule(`{"header": "x-cost", "default": 3, "max": 3}`))
+	wantMistakes(t, rule(`{"header": "x-cost", "default": 5, "max": 3}`),
+		"rules[0].cost.default: the cost without the header is above max: want a default of no more than max")
+}
+
 func TestTheShareOfClientsThatIsRefused(t *testing.T) {
 	for fields, want := range map[string]int{``: 100, `"enforce_percent": 0, `: 0, `"enforce_percent": 1.0e1, `: 10, `"enforce_percent": 100, `: 100} {
 		c := mustParse(t, `{"limits": {"a": {`+fields+bucket[1:]+`}}`)

@@ -88,8 +88,31 @@ func isPlain(name string) bool {
 	return name != "" && len(name) <= maxShown
 }
 
+// mayBeSecret says whether n stands where a credential may: in an object of values
+// by headers' names or key parts. What is there goes into no log.
+func (n *node) mayBeSecret() bool {
+	for ; n != nil && n.parent != nil; n = n.parent {
+		isLimit := n.parent.name == "limits" && n.parent.kind == objectKind
+		if (n.name == "headers" || n.name == "value") && !isLimit {
+			return true
+		}
+	}
+	return false
+}
+
+// hidden describes a value that may be secret.
+func (n *node) hidden() string {
+	if n.kind == numberKind {
+		return "a number"
+	}
+	return "a string"
+}
+
 // found describes a value of the wrong type.
 func (n *node) found() string {
+	if (n.kind == numberKind || n.kind == stringKind) && n.mayBeSecret() {
+		return n.hidden()
+	}
 	switch n.kind {
 	case boolKind:
 		return "the boolean " + n.text
@@ -107,6 +130,9 @@ func (n *node) found() string {
 
 // value describes a value of the right type that is wrong itself.
 func (n *node) value() string {
+	if n.text != "" && n.mayBeSecret() {
+		return n.hidden()
+	}
 	if n.kind == stringKind {
 		return quote(n.text)
 	}

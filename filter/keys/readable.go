@@ -70,7 +70,7 @@ func (s *Source) isSecret(labelled bool) bool {
 	case Bearer, Cookie, Property:
 		return true
 	case Header:
-		return !labelled || s.Name == "authorization" || s.Name == "cookie"
+		return !labelled || s.Name == "authorization" || s.Name == "proxy-authorization" || s.Name == "cookie"
 	case Query:
 		return !labelled
 	}

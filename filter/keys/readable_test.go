@@ -63,10 +63,10 @@ func TestASecretIsShownOnlyAsAHash(t *testing.T) {
 	hashes := map[string]string{}
 	for _, part := range []string{
 		"bearer", "token=bearer", "cookie:a", "c=cookie:a", "property:a/b", "p=property:a/b", "header:a", "query:a", "header:authorization",
-		"h=header:authorization", "h=header:Cookie", "query:b", "a=ip|bearer",
+		"h=header:authorization", "h=header:Cookie", "h=header:proxy-authorization", "query:b", "a=ip|bearer",
 	} {
 		r := request{}
-		for _, name := range []string{"bearer", "cookie:a", "property:a\x00b", "header:a", "query:a", "query:b", "header:authorization", "header:cookie"} {
+		for _, name := range []string{"bearer", "cookie:a", "property:a\x00b", "header:a", "query:a", "query:b", "header:authorization", "header:cookie", "header:proxy-authorization"} {
 			r[name] = secret
 		}
 		got := readable(t, r, part)

@@ -63,11 +63,12 @@ func (p *Plugin) keep(s *stream, o *policy.Outcome, now algorithms.Time) {
 		if !ok {
 			continue
 		}
-		l := s.lastingOf()
 		switch {
 		case limit.Concurrency:
+			l := s.lastingOf()
 			l.flights = append(l.flights, p.takeOff(&claim, now))
 		case !limit.Queue:
+			l := s.lastingOf()
 			d := due{Claim: claim, charges: limit.Charge != nil, counter: o.Rulings[i].Counter()}
 			if d.counter != nil {
 				d.key = limit.AppendServiceKey(nil, &p.request)

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	"github.com/sluice-proxy/sluice/algorithms"
@@ -123,20 +124,27 @@ func (p *Plugin) putBack(c *policy.Claim) {
 }
 
 // stopWaiting ends all waiting, as there is no telling when anybody departs: the
-// requests go on or are denied, as the config says.
+// requests go on or are denied, as the config says. One that cannot be reached is
+// tried again at the next tick.
 func (p *Plugin) stopWaiting() {
-	for len(p.queue) > 0 {
-		w := p.queue[0]
+	for _, w := range slices.Clone(p.queue) {
+		w.tries++
+		if !p.effective(w, func() bool { return p.stop(w) }) && w.tries < resumeTries {
+			continue
+		}
 		p.leave(w)
 		p.metrics.limit(w.place.Limit, countWaiting, -1)
 		p.metrics.limit(w.place.Limit, countErrors, 1)
-		p.effective(w, func() bool {
-			if p.config.OnError == config.Allow || p.denyWaiter(w) == uint32(host.Continue) {
-				host.ResumeRequest()
-			}
-			return true
-		})
 	}
+}
+
+// stop has a request go on, or denies it. It returns false if the host does
+// neither.
+func (p *Plugin) stop(w *waiter) bool {
+	if p.config.OnError == config.Deny && p.denyWaiter(w) == uint32(host.Pause) {
+		return true
+	}
+	return host.ResumeRequest() == host.OK
 }
 
 // denyWaiter answers a request that waited in vain: no limit has anything to tell

@@ -3,6 +3,7 @@ package policy
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/keys"
@@ -18,6 +19,7 @@ type match struct {
 	// always is set where the match has no fields, as most of last rules have.
 	always bool
 	// long is what a regex says of a subject that is too long to be looked at.
+	// Where it is false, ambiguous paths do not match either: it frees nobody.
 	long bool
 	// text is scratch for the text of an address.
 	text [64]byte
@@ -41,7 +43,31 @@ func (m *match) holds(r keys.Request) bool {
 			(len(m.Route) == 0 || equalsAny(m.Route, r.Route())) &&
 			(len(m.VirtualHost) == 0 || equalsAny(m.VirtualHost, r.VirtualHost())) &&
 			(len(m.Values) == 0 || m.valuesHold(r)) &&
-			(len(m.PathRegex) == 0 || m.pathRegexHolds(r))
+			(len(m.PathRegex) == 0 || m.pathRegexHolds(r)) &&
+			(m.long || !m.asksForPath() || !isAmbiguous(r.Path()))
+}
+
+func (m *match) asksForPath() bool {
+	if len(m.Path)+len(m.PathPrefix)+len(m.PathRegex) > 0 {
+		return true
+	}
+	for i := range m.Values {
+		if slices.ContainsFunc(m.Values[i].Part.Sources, func(s keys.Source) bool { return s.Kind == keys.Path }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAmbiguous says whether an upstream may read a normalised path as another
+// one: by decoding an escaped slash, or by folding a backslash or a parameter.
+func isAmbiguous(path []byte) bool {
+	for i, b := range path {
+		if b == '\\' || b == ';' || b == '%' && i+2 < len(path) && path[i+1] == '2' && path[i+2]|0x20 == 'f' {
+			return true
+		}
+	}
+	return false
 }
 
 func equalsAny(want []string, got []byte) bool {

@@ -216,3 +216,31 @@ func TestAnExemptRequestMeetsAnyOfTheMatches(t *testing.T) {
 		}
 	}
 }
+
+func TestAPathThatAnUpstreamMayReadAsAnotherFreesNobody(t *testing.T) {
+	strict := matched{rule: true}
+	for _, c := range []struct {
+		match, path string
+		want        matched
+	}{
+		{`{"path_prefix": "/public"}`, "/public/..%2Flogin", strict},
+		{`{"path_prefix": "/public"}`, "/public/..%2flogin", strict},
+		{`{"path_prefix": "/public"}`, "/public/..%252flogin", strict},
+		{`{"path_prefix": "/public"}`, "/public/a%5Clogin", strict},
+		{`{"path_prefix": "/public"}`, "/public/a%5clogin", strict},
+		{`{"path_prefix": "/public"}`, `/public/a\login`, strict},
+		{`{"path_prefix": "/public"}`, "/public/..;/login", strict},
+		{`{"path_prefix": "/public"}`, "/public/..%3B/login", strict},
+		{`{"path_regex": "/public/.*"}`, "/public/..%2Flogin", strict},
+		{`{"path": "/a%2Fb"}`, "/a%2Fb", strict},
+		{`{"value": {"path": "/a%2Fb"}}`, "/a%2Fb", strict},
+		{`{"path_prefix": "/public"}`, "/public/a?b=%2F;c", all(true)},
+		{`{"path_prefix": "/public"}`, "/public/%25%2e2", all(true)},
+		{`{"path_prefix": "/public"}`, "/other/..%2Fpublic", all(false)},
+		{`{"method": "GET"}`, "/public/..%2Flogin", all(true)},
+	} {
+		if got := asks(t, c.match, request{method: "GET", path: c.path}); got != c.want {
+			t.Errorf("%s for %s: got %v, want %v", c.match, c.path, got, c.want)
+		}
+	}
+}

@@ -314,3 +314,32 @@ func TestAClockThatNeverWorksEndsAllWaitingByThePolicy(t *testing.T) {
 		}
 	}
 }
+
+// A waiter that cannot be reached in the one tick is ended in another.
+func TestWithoutAClockNobodyIsForgottenWhoCannotBeReachedAtOnce(t *testing.T) {
+	for policy, undecided := range undecidedStatus {
+		host := wasmtest.New(t, wasmtest.Module(t))
+		plugin := start(t, host, waiting(policy))
+		streams := arriveAll(t, plugin, 1, 4)
+		failures := 2
+		host.Fail = func(c *wasmtest.Call) (wasmtest.Status, bool) {
+			fails := c.Name == "clock_time_get"
+			if c.Name == "proxy_set_effective_context" && failures > 0 {
+				failures--
+				fails = true
+			}
+			return wasmtest.InternalFailure, fails
+		}
+		host.Advance(time.Minute)
+		for i, s := range streams[1:] {
+			if got := status(s); got != undecided {
+				t.Errorf("on_error %s: request %d got %d, want %d", policy, i+1, got, undecided)
+			}
+		}
+		host.Fail = nil
+		w := &trial{host: host, plugin: plugin, streams: streams}
+		if problem := w.afterwards(); problem != "" {
+			t.Errorf("on_error %s: %s", policy, problem)
+		}
+	}
+}
