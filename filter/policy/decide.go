@@ -290,8 +290,7 @@ func tightest(rulings []Ruling) *Ruling {
 		if g.Shadow || g.Failed {
 			continue
 		}
-		// Both products are below 2^60.
-		if found == nil || g.Decision.Remaining*found.Decision.Limit < found.Decision.Remaining*g.Decision.Limit {
+		if d := &g.Decision; found == nil || response.IsSmaller(d.Remaining, d.Limit, found.Decision.Remaining, found.Decision.Limit) {
 			found = g
 		}
 	}
