@@ -244,9 +244,7 @@ func (p *Policy) giveBack(rulings []Ruling, now algorithms.Time) {
 
 func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
 	c := g.empty()
-	return c.change(&g.record, now, &p.rest, func(s *algorithms.State, now algorithms.Time) {
-		*s = c.limiter.GiveBack(*s, now, g.cost, g.Decision.Window)
-	})
+	return c.giveBack(&g.record, now, g.cost, g.Decision.Window, &p.rest)
 }
 
 // denies says whether a limit that could not be decided ends the request.
