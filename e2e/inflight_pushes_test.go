@@ -103,29 +103,28 @@ func TestWhatADeadVMHeldComesBackAndTheLivingKeepTheirs(t *testing.T) {
 			if response := doomed.Get(t, "/", client, "x-sluice-trap: recursion"); response.Status != 503 {
 				t.Fatalf("a request that loses a VM got status %d, want 503", response.Status)
 			}
-			envoytest.Eventually(t, "what the dead VM held has come back", func() bool {
-				b := h.hold(t, h.newcomer(t), 8, client)
-				n := h.upstream.Held(b.name)
-				b.release(t)
-				if n > 2 {
-					t.Fatalf("%d more are in flight beside 2 of a living worker, want 2 at most", n)
-				}
-				return n == 2
-			})
+			h.expectComeBack(t, "what the dead VM held has come back", 8, 2, client)
 			h.expectExactly(t, 2, client)
 			if tally := kept.release(t); tally[200] != 2 {
 				t.Errorf("the living worker's requests got answers by status %v", tally)
 			}
 			lost.release(t)
-			envoytest.Eventually(t, "all have come back", func() bool {
-				b := h.hold(t, h.newcomer(t), 12, client)
-				n := h.upstream.Held(b.name)
-				b.release(t)
-				if n > 4 {
-					t.Fatalf("%d are in flight, want 4 at most", n)
-				}
-				return n == 4
-			})
+			h.expectComeBack(t, "all have come back", 12, 4, client)
 		})
 	}
+}
+
+// expectComeBack checks that of so many requests as many as are wanted can in the
+// end be in flight besides what is already, and never more.
+func (h *holding) expectComeBack(t *testing.T, what string, requests, want int, headers ...string) {
+	t.Helper()
+	envoytest.Eventually(t, what, func() bool {
+		b := h.hold(t, h.newcomer(t), requests, headers...)
+		n := h.upstream.Held(b.name)
+		b.release(t)
+		if n > want {
+			t.Fatalf("%d more are in flight, want %d at most", n, want)
+		}
+		return n == want
+	})
 }

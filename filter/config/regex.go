@@ -33,7 +33,7 @@ var regexValue = value[*regexp.Regexp]{wantRegex, boundedSchema(maxRegexLength),
 		if r.regexes == nil {
 			r.regexes = map[string]regexOrWhyNot{}
 		}
-		read.compiled, read.err = compileRegex(n.text)
+		read = compileRegex(n.text)
 		r.regexes[n.text] = read
 	}
 	if read.err != nil {
@@ -50,8 +50,7 @@ var pathRegexValue = value[*regexp.Regexp]{regexValue.want, regexValue.schema, f
 	if !regexValue.read(r, n, to) {
 		return false
 	}
-	parsed, err := syntax.Parse(n.text, syntax.Perl)
-	if first := firstLetter(parsed); err == nil && first >= 0 && first != '/' && first != '*' {
+	if first := r.regexes[n.text].first; first >= 0 && first != '/' && first != '*' {
 		r.wrong(n, "matches no path, since it is matched whole: want one that begins with / or .*")
 		return false
 	}
@@ -83,33 +82,36 @@ func firstLetter(re *syntax.Regexp) rune {
 // regexOrWhyNot is what became of the text of a regular expression.
 type regexOrWhyNot struct {
 	compiled *regexp.Regexp
+	first    rune // firstLetter
 	err      error
 }
 
 // compileRegex compiles a regular expression to match whole texts. A dot is any
 // character, line feeds included: percent-encoded ones are in paths, and must
 // not be a way around a rule.
-func compileRegex(s string) (*regexp.Regexp, error) {
+func compileRegex(s string) regexOrWhyNot {
 	switch {
 	case s == "":
-		return nil, wantError(wantRegex)
+		return regexOrWhyNot{err: wantError(wantRegex)}
 	case len(s) > maxRegexLength:
-		return nil, errors.New(strconv.Itoa(len(s)) + " bytes long: want a regular expression of no more than " + strconv.Itoa(maxRegexLength))
+		return noRegex(strconv.Itoa(len(s)) + " bytes long: want a regular expression of no more than " + strconv.Itoa(maxRegexLength))
 	}
 	// By itself first, so that no bracket in it can close the ones around it.
 	parsed, err := syntax.Parse(s, syntax.Perl)
 	if broken, ok := errors.AsType[*syntax.Error](err); ok {
-		return nil, errors.New(string(broken.Code) + ": want " + wantRegex)
+		return noRegex(string(broken.Code) + ": want " + wantRegex)
 	}
 	if n := steps(parsed); n > maxRegexSteps {
-		return nil, errors.New(strconv.Itoa(n) + " steps long, with classes and repetitions written out: want no more than " + strconv.Itoa(maxRegexSteps))
+		return noRegex(strconv.Itoa(n) + " steps long, with classes and repetitions written out: want no more than " + strconv.Itoa(maxRegexSteps))
 	}
 	compiled, err := regexp.Compile("(?s)^(?:" + s + ")$")
 	if err != nil {
-		return nil, errors.New(`a \Q stands open: want \E after the text that it quotes`)
+		return noRegex(`a \Q stands open: want \E after the text that it quotes`)
 	}
-	return compiled, nil
+	return regexOrWhyNot{compiled: compiled, first: firstLetter(parsed)}
 }
+
+func noRegex(why string) regexOrWhyNot { return regexOrWhyNot{err: errors.New(why)} }
 
 // steps is about how much a regular expression takes: a step for each character,
 // for each range of a class (\pL has hundreds), and for each operator, as often as

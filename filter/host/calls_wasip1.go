@@ -18,8 +18,8 @@ var result struct {
 	ns         int64
 }
 
-// BeginStreamCallback empties the arena. Every callback of a stream begins
-// with it.
+// BeginStreamCallback empties the arena. Every callback of a stream begins with
+// it, and every tick.
 func BeginStreamCallback() { memory.begin(true) }
 
 // BeginPluginCallback makes returned data permanent. Every callback that is
@@ -76,33 +76,28 @@ func SetProperty(path string, value []byte) Status {
 }
 
 // RequestHeader reads the first value of a request header.
-func RequestHeader(name string) ([]byte, Status) {
-	result.size = 0
-	status := abi.GetHeaderMapValue(0, stringPointer(name), uint32(len(name)), resultData(), resultSize())
-	if status != 0 {
-		return nil, Status(status)
-	}
-	return returned(), OK
-}
+func RequestHeader(name string) ([]byte, Status) { return headerValue(0, name) }
 
 // RequestHeaders reads all request headers. It costs little more than one.
 func RequestHeaders() (Pairs, Status) { return headerPairs(0) }
 
 // ResponseHeader reads the first value of a response header.
-func ResponseHeader(name string) ([]byte, Status) {
-	result.size = 0
-	status := abi.GetHeaderMapValue(2, stringPointer(name), uint32(len(name)), resultData(), resultSize())
-	if status != 0 {
-		return nil, Status(status)
-	}
-	return returned(), OK
-}
+func ResponseHeader(name string) ([]byte, Status) { return headerValue(2, name) }
 
 // ResponseHeaders reads all response headers.
 func ResponseHeaders() (Pairs, Status) { return headerPairs(2) }
 
 // ResponseTrailers reads all response trailers.
 func ResponseTrailers() (Pairs, Status) { return headerPairs(3) }
+
+func headerValue(headerMap uint32, name string) ([]byte, Status) {
+	result.size = 0
+	status := abi.GetHeaderMapValue(headerMap, stringPointer(name), uint32(len(name)), resultData(), resultSize())
+	if status != 0 {
+		return nil, Status(status)
+	}
+	return returned(), OK
+}
 
 func headerPairs(headerMap uint32) (Pairs, Status) {
 	result.size = 0

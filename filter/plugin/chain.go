@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-proxy/sluice/filter/field"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
+	"github.com/sluice-proxy/sluice/filter/response"
 )
 
 // Several instances of the filter may stand in one chain, in one VM or in
@@ -123,7 +124,7 @@ func toldByAnother() (t told, ok bool) {
 // tighterThan says whether a smaller share is left of this instance's limit than
 // of the other's.
 func (s *stream) tighterThan(t told) bool {
-	return !t.refusal && s.remaining*t.limit < t.remaining*s.limit
+	return !t.refusal && response.IsSmaller(s.remaining, s.limit, t.remaining, t.limit)
 }
 
 // tellOthers leaves word of what the response tells.

@@ -106,7 +106,9 @@ func (p *Plugin) settle(s *stream, end bool) {
 			case status < 0: // nobody knows, so it stays charged
 				p.metrics.limit(d.Limit, countErrors, 1)
 			case !d.Limit.Counts(status):
-				p.giveBack(s, d)
+				if left, ok := p.giveBack(&d.Claim); ok {
+					s.retell(d.Limit, &left)
+				}
 			}
 		}
 		if !d.charges {
@@ -139,16 +141,14 @@ func responseStatus() int {
 	return -1
 }
 
-// giveBack gives back what a request took of a limit whose count its response is
-// not of.
-func (p *Plugin) giveBack(s *stream, d *due) {
-	now, ok := p.time(d.UsesWall())
-	var left algorithms.Decision
-	if !ok || !p.policy.GiveBack(&d.Claim, now, &left) {
-		p.metrics.limit(d.Limit, countErrors, 1)
-		return
+// giveBack gives back what a claim took. left is what the limit then is, if the
+// claim took anything.
+func (p *Plugin) giveBack(c *policy.Claim) (left algorithms.Decision, ok bool) {
+	now, ok := p.time(c.UsesWall())
+	if ok = ok && p.policy.GiveBack(c, now, &left); !ok {
+		p.metrics.limit(c.Limit, countErrors, 1)
 	}
-	s.retell(d.Limit, &left)
+	return left, ok
 }
 
 // charge charges what a header of the list says. One that is absent, repeated or

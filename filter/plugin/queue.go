@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-proxy/sluice/algorithms"
 	"github.com/sluice-proxy/sluice/filter/config"
 	"github.com/sluice-proxy/sluice/filter/host"
 	"github.com/sluice-proxy/sluice/filter/policy"
@@ -61,15 +60,21 @@ func (p *Plugin) await(s *stream, ruling *policy.Ruling, now int64) bool {
 	*w = waiter{stream: s.id, waits: true, place: place, arrived: now, departs: ruling.Departs()}
 	heap.Push(&p.queue, w)
 	if (p.period == 0 || w.departs < p.wakeAt) && !p.wake(now) {
-		p.leave(w)
+		p.takeOut(w)
 		return false
 	}
 	p.metrics.limit(place.Limit, countWaiting, 1)
 	return true
 }
 
-// leave takes a waiter out of the queue.
+// leave is the end of a waiter's wait.
 func (p *Plugin) leave(w *waiter) {
+	p.takeOut(w)
+	p.metrics.limit(w.place.Limit, countWaiting, -1)
+}
+
+// takeOut takes a waiter out of the queue.
+func (p *Plugin) takeOut(w *waiter) {
 	w.waits = false
 	heap.Remove(&p.queue, w.index)
 }
@@ -86,7 +91,6 @@ func (p *Plugin) depart(now int64) {
 			continue
 		}
 		p.leave(w)
-		p.metrics.limit(w.place.Limit, countWaiting, -1)
 		p.metrics.limit(w.place.Limit, recordWaited, (now-w.arrived)/int64(time.Millisecond))
 	}
 }
@@ -109,18 +113,8 @@ func (p *Plugin) effective(w *waiter, f func() bool) (ok bool) {
 // if it was the last in line.
 func (p *Plugin) giveUp(w *waiter) {
 	p.leave(w)
-	p.metrics.limit(w.place.Limit, countWaiting, -1)
 	p.metrics.limit(w.place.Limit, countGivenUp, 1)
-	p.putBack(&w.place)
-}
-
-// putBack gives back what a claim took.
-func (p *Plugin) putBack(c *policy.Claim) {
-	now, ok := p.time(c.UsesWall())
-	var left algorithms.Decision
-	if !ok || !p.policy.GiveBack(c, now, &left) {
-		p.metrics.limit(c.Limit, countErrors, 1)
-	}
+	p.giveBack(&w.place)
 }
 
 // stopWaiting ends all waiting, as there is no telling when anybody departs: the
@@ -133,7 +127,6 @@ func (p *Plugin) stopWaiting() {
 			continue
 		}
 		p.leave(w)
-		p.metrics.limit(w.place.Limit, countWaiting, -1)
 		p.metrics.limit(w.place.Limit, countErrors, 1)
 	}
 }

@@ -293,9 +293,7 @@ func (p *Policy) giveBack(rulings []Ruling, now algorithms.Time) {
 
 func (p *Policy) giveBackOne(g *Ruling, now algorithms.Time) bool {
 	c := g.empty()
-	return c.change(&g.record, now, &p.rest, func(s *algorithms.State, now algorithms.Time) {
-		*s = c.limiter.GiveBack(*s, now, g.cost, g.Decision.Window)
-	})
+	return c.giveBack(&g.record, now, g.cost, g.Decision.Window, &p.rest)
 }
 
 // denies says whether a limit that could not be decided ends the request.
@@ -347,8 +345,7 @@ func tightest(rulings []Ruling) *Ruling {
 		if g.Shadow || g.Failed {
 			continue
 		}
-		// Both products are below 2^60.
-		if found == nil || g.Decision.Remaining*found.Decision.Limit < found.Decision.Remaining*g.Decision.Limit {
+		if d := &g.Decision; found == nil || response.IsSmaller(d.Remaining, d.Limit, found.Decision.Remaining, found.Decision.Limit) {
 			found = g
 		}
 	}

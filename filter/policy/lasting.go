@@ -75,17 +75,18 @@ func (p *Policy) GiveBack(c *Claim, now algorithms.Time, d *algorithms.Decision)
 	if c.cost == 0 {
 		return true
 	}
-	return c.change(&p.record, now, d, func(s *algorithms.State, now algorithms.Time) {
-		*s = c.limiter.GiveBack(*s, now, c.cost, c.window)
-	})
+	return c.giveBack(&p.record, now, c.cost, c.window, d)
 }
 
 // Release gives back n requests in flight that were counted in a window of a
 // concurrency limit. It returns false where the store failed.
 func (p *Policy) Release(c *Claim, n, window int64, now algorithms.Time) bool {
-	var d algorithms.Decision
-	return c.change(&p.record, now, &d, func(s *algorithms.State, now algorithms.Time) {
-		*s = c.limiter.GiveBack(*s, now, n, window)
+	return c.giveBack(&p.record, now, n, window, &p.rest)
+}
+
+func (c *Claim) giveBack(record *table.Record, now algorithms.Time, units, window int64, d *algorithms.Decision) bool {
+	return c.change(record, now, d, func(s *algorithms.State, now algorithms.Time) {
+		*s = c.limiter.GiveBack(*s, now, units, window)
 	})
 }
 
@@ -97,8 +98,7 @@ func (p *Policy) Renew(c *Claim, n, window int64, now algorithms.Time) (renewed 
 	if !isConcurrency {
 		return window, true
 	}
-	var d algorithms.Decision
-	ok = c.change(&p.record, now, &d, func(s *algorithms.State, now algorithms.Time) {
+	ok = c.change(&p.record, now, &p.rest, func(s *algorithms.State, now algorithms.Time) {
 		renewed = limiter.Renew(s, now, n, window)
 	})
 	return renewed, ok

@@ -19,14 +19,15 @@ type match struct {
 	// always is set where the match has no fields, as most of last rules have.
 	always bool
 	// long is what a regex says of a subject that is too long to be looked at.
-	// Where it is false, ambiguous paths do not match either: it frees nobody.
 	long bool
+	// plainPath has no ambiguous path match, so that none frees anybody.
+	plainPath bool
 	// text is scratch for the text of an address.
 	text [64]byte
 }
 
 func newMatch(m *config.Match, long bool) match {
-	return match{Match: m, long: long, always: len(m.Route)+len(m.VirtualHost)+len(m.Host)+len(m.Path)+len(m.PathPrefix)+
+	return match{Match: m, long: long, plainPath: !long && asksForPath(m), always: len(m.Route)+len(m.VirtualHost)+len(m.Host)+len(m.Path)+len(m.PathPrefix)+
 		len(m.PathRegex)+len(m.Method)+len(m.Headers)+len(m.IP)+len(m.Values) == 0}
 }
 
@@ -44,10 +45,11 @@ func (m *match) holds(r keys.Request) bool {
 			(len(m.VirtualHost) == 0 || equalsAny(m.VirtualHost, r.VirtualHost())) &&
 			(len(m.Values) == 0 || m.valuesHold(r)) &&
 			(len(m.PathRegex) == 0 || m.pathRegexHolds(r)) &&
-			(m.long || !m.asksForPath() || !isAmbiguous(r.Path()))
+			(!m.plainPath || !isAmbiguous(r.Path()))
 }
 
-func (m *match) asksForPath() bool {
+// asksForPath says whether the path has to do with whether m holds.
+func asksForPath(m *config.Match) bool {
 	if len(m.Path)+len(m.PathPrefix)+len(m.PathRegex) > 0 {
 		return true
 	}

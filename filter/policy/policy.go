@@ -33,7 +33,7 @@ type Policy struct {
 	// Scratch of one decision, kept so that deciding does not allocate.
 	rulings []Ruling
 	key     []byte
-	rest    algorithms.Decision // of a bucket that was given back to
+	rest    algorithms.Decision // of a bucket that is changed after the decision
 	record  table.Record        // of a claim's bucket
 }
 

@@ -36,12 +36,18 @@ func NewShare(name string, d *algorithms.Decision, window time.Duration) Share {
 func Smallest(shares []Share) int {
 	found := 0
 	for i := range shares {
-		// Both products are below 2^60.
-		if shares[i].Remaining*shares[found].Limit < shares[found].Remaining*shares[i].Limit {
+		if IsSmaller(shares[i].Remaining, shares[i].Limit, shares[found].Remaining, shares[found].Limit) {
 			found = i
 		}
 	}
 	return found
+}
+
+// IsSmaller says whether less of a limit remains, as a part of it, than of
+// another. All are units, up to algorithms.MaxUnits, so both products are below
+// 2^60.
+func IsSmaller(remaining, limit, otherRemaining, otherLimit int64) bool {
+	return remaining*otherLimit < otherRemaining*limit
 }
 
 // The two headers of draft-ietf-httpapi-ratelimit-headers-10 (sections 3 and 4)
