@@ -19,6 +19,9 @@ type Options struct {
 	Workers   int       // worker threads; 0 is 1
 	Upstream  *Upstream // what stands behind the cluster "upstream"; nil: there is none
 	Listeners []Listener
+	// Clusters are further ones. One that is named as one of the upstream's, which
+	// are "upstream" and "model", takes its place.
+	Clusters []Object
 	// Dynamic has Envoy read its listeners from a file that it watches (LDS),
 	// so that a test can push others. Else they are part of the bootstrap, and
 	// a listener that is refused ends Envoy.
@@ -213,10 +216,7 @@ func (o Options) writeBootstrap(dir string) (string, error) {
 // bootstrap returns Envoy's bootstrap. With Dynamic, the listeners are left to
 // the file listeners.json in dir.
 func (o Options) bootstrap(dir string) Object {
-	static := Object{}
-	if o.Upstream != nil {
-		static["clusters"] = o.Upstream.clusters()
-	}
+	static := Object{"clusters": o.clusters()}
 	b := Object{
 		"admin":            Object{"address": freePort("127.0.0.1")},
 		"static_resources": static,

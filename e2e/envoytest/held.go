@@ -1,14 +1,10 @@
 package envoytest
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -163,38 +159,6 @@ func echoUpgraded(w http.ResponseWriter) {
 	defer conn.Close()
 	io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n")
 	io.Copy(conn, buffered)
-}
-
-// StartWithClusters is Start for an Envoy that has these clusters besides. It
-// takes options without a Bootstrap.
-func StartWithClusters(t testing.TB, o Options, clusters ...Object) *Envoy {
-	t.Helper()
-	dir, err := nextFolder(t.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := o.bootstrap(dir)
-	static := b["static_resources"].(Object)
-	static["clusters"] = append(static["clusters"].([]Object), clusters...)
-	text, err := json.Marshal(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Bootstrap = string(text)
-	return Start(t, o)
-}
-
-// nextFolder is what logFolder will make next for this name.
-func nextFolder(name string) (string, error) {
-	dir, err := logFolder(name)
-	if err != nil {
-		return "", err
-	}
-	started.Lock()
-	defer started.Unlock()
-	removeFolder(dir)
-	n, err := strconv.Atoi(filepath.Base(dir)[len("envoy-"):])
-	return filepath.Join(filepath.Dir(dir), fmt.Sprintf("envoy-%d", n+1)), err
 }
 
 // Refusing returns a cluster of an address at which nobody listens.
