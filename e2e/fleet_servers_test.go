@@ -80,9 +80,9 @@ func TestTheRateLimitServerCountsADescriptorAgainstItsOwnLimit(t *testing.T) {
 // Whichever peer is asked, a key is counted once: there are keys of both.
 func TestGubernatorsCountAKeyTogether(t *testing.T) {
 	peers := fleettest.StartGubernators(t, 2)
-	for i := range 16 {
+	for i := range 64 {
 		expectTwoOfThree(t, admits(t, func(ctx context.Context, n int) (fleettest.Decision, error) {
-			return fleettest.AskGubernator(ctx, peers[n%2].Addr(), aDay(fmt.Sprint(i)), 1)
+			return fleettest.AskGubernator(ctx, peers[n%2].Addr(), aDay(fleettest.SpreadKey(i)), 1)
 		}))
 	}
 }
@@ -90,7 +90,7 @@ func TestGubernatorsCountAKeyTogether(t *testing.T) {
 // errorsFor returns the errors with which peers answer for many keys.
 func errorsFor(t *testing.T, peer *fleettest.Server) (failed, all int) {
 	for i := range 64 {
-		if _, err := fleettest.AskGubernator(inTime(t), peer.Addr(), aDay(fmt.Sprint(i)), 0); err != nil {
+		if _, err := fleettest.AskGubernator(inTime(t), peer.Addr(), aDay(fleettest.SpreadKey(i)), 0); err != nil {
 			failed++
 		}
 	}

@@ -79,7 +79,7 @@ func poolAnswers(ctx context.Context, s *Server, peers []*Server) error {
 	for _, p := range asked {
 		owners := map[string]bool{}
 		for i := range 64 {
-			answer, err := askGubernator(ctx, p.addr, Bucket{Name: "ready", Key: fmt.Sprint(i), Capacity: 1, Duration: time.Hour}, 0)
+			answer, err := askGubernator(ctx, p.addr, Bucket{Name: "ready", Key: SpreadKey(i), Capacity: 1, Duration: time.Hour}, 0)
 			if err != nil && len(asked) == len(peers) {
 				return err
 			}
@@ -95,6 +95,11 @@ func poolAnswers(ctx context.Context, s *Server, peers []*Server) error {
 	}
 	return nil
 }
+
+// SpreadKey returns a key for each number, such that 64 of them have owners among
+// all of a few peers. Gubernator's hash (FNV) puts keys that differ only in their
+// last letters beside one another, and so with the same owner.
+func SpreadKey(i int) string { return fmt.Sprintf("%d of several keys", i) }
 
 // Bucket is a limit of Gubernator's LEAKY_BUCKET: it takes Capacity hits at once,
 // and has room for as many again after Duration, little by little.
