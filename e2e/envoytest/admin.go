@@ -26,12 +26,14 @@ const patience = 2 * time.Minute
 // fails if it does not hold in time; what says what was waited for.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	if !eventually(condition) {
+	if !Await(condition) {
 		t.Fatalf("waited %v in vain until %s", patience, what)
 	}
 }
 
-func eventually(condition func() bool) bool {
+// Await is Eventually for what runs outside a test: it reports whether the
+// condition came to hold in time.
+func Await(condition func() bool) bool {
 	for end := time.Now().Add(patience); !condition(); {
 		if time.Now().After(end) {
 			return false

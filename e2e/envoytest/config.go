@@ -19,7 +19,8 @@ type Options struct {
 	Workers   int       // worker threads; 0 is 1
 	Upstream  *Upstream // what stands behind the cluster "upstream"; nil: there is none
 	Listeners []Listener
-	// Clusters are further ones, of a bootstrap that is made.
+	// Clusters are further ones. One that is named as one of the upstream's, which
+	// are "upstream" and "model", takes its place.
 	Clusters []Object
 	// Dynamic has Envoy read its listeners from a file that it watches (LDS),
 	// so that a test can push others. Else they are part of the bootstrap, and
@@ -215,14 +216,7 @@ func (o Options) writeBootstrap(dir string) (string, error) {
 // bootstrap returns Envoy's bootstrap. With Dynamic, the listeners are left to
 // the file listeners.json in dir.
 func (o Options) bootstrap(dir string) Object {
-	clusters := o.Clusters
-	if o.Upstream != nil {
-		clusters = append(o.Upstream.clusters(), clusters...)
-	}
-	static := Object{}
-	if len(clusters) > 0 {
-		static["clusters"] = clusters
-	}
+	static := Object{"clusters": o.clusters()}
 	b := Object{
 		"admin":            Object{"address": freePort("127.0.0.1")},
 		"static_resources": static,

@@ -79,7 +79,7 @@ func Run(name string, o Options) (*Envoy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !eventually(func() bool { return e.hasExited() || e.ready() }) {
+	if !Await(func() bool { return e.hasExited() || e.ready() }) {
 		err = errors.New("Envoy does not become ready")
 	} else if e.hasExited() {
 		err = errors.New("Envoy ended while it was starting")
@@ -93,7 +93,7 @@ func Run(name string, o Options) (*Envoy, error) {
 
 // launch starts the process without waiting for anything.
 func launch(name string, o Options) (*Envoy, error) {
-	dir, err := logFolder(name)
+	dir, err := LogFolder(name, "envoy")
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (e *Envoy) Stop(keep bool) {
 	e.kill()
 	<-e.exited
 	if !keep {
-		removeFolder(e.dir)
+		RemoveFolder(e.dir)
 	}
 }
 
@@ -160,17 +160,7 @@ func (e *Envoy) ShowIfFailed(t testing.TB) {
 
 // lastWords says where the log is and how it ends.
 func (e *Envoy) lastWords() string {
-	dir := e.dir
-	if root, err := root(); err == nil {
-		if relative, err := filepath.Rel(root, dir); err == nil {
-			dir = relative
-		}
-	}
-	log, _ := os.ReadFile(filepath.Join(e.dir, envoyLog))
-	const lines = 30
-	all := strings.Split(strings.TrimRight(string(log), "\n"), "\n")
-	return fmt.Sprintf("what Envoy was given and what it logged is in %s; its log ends so:\n%s",
-		dir, strings.Join(all[max(len(all)-lines, 0):], "\n"))
+	return LastWords("Envoy", filepath.Join(e.dir, envoyLog))
 }
 
 // ready reports whether Envoy serves: its admin endpoint says so, and all

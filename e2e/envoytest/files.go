@@ -14,16 +14,16 @@ import (
 // test fails if it isn't there.
 func Module(t testing.TB, name string) string {
 	t.Helper()
-	file, err := built("make build", name)
+	file, err := Built("make build", name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-// built returns the path of a file under build/. The error says by which
+// Built returns the path of a file under build/. The error says by which
 // command to make it if it isn't there.
-func built(command string, path ...string) (string, error) {
+func Built(command string, path ...string) (string, error) {
 	root, err := root()
 	if err != nil {
 		return "", err
@@ -54,16 +54,17 @@ func root() (string, error) {
 	}
 }
 
-// started counts the Envoys that were started under each name, so that each
+// started counts the processes that were started under each name, so that each
 // has a folder of its own. Tests may run in parallel, so it has a lock.
 var started = struct {
 	sync.Mutex
 	byName map[string]int
 }{byName: map[string]int{}}
 
-// logFolder makes the folder for the next Envoy of this name, and removes what
-// an earlier run has left.
-func logFolder(name string) (string, error) {
+// LogFolder makes the folder for the next process of a test, or of another name,
+// and removes what an earlier run has left. What names the program, such as
+// "envoy".
+func LogFolder(name, what string) (string, error) {
 	root, err := root()
 	if err != nil {
 		return "", err
@@ -78,12 +79,28 @@ func logFolder(name string) (string, error) {
 			return "", err
 		}
 	}
-	dir := filepath.Join(ofName, fmt.Sprintf("envoy-%d", n))
+	dir := filepath.Join(ofName, fmt.Sprintf("%s-%d", what, n))
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// removeFolder removes what logFolder has made.
-func removeFolder(dir string) {
+// RemoveFolder removes what LogFolder has made.
+func RemoveFolder(dir string) {
 	os.RemoveAll(dir)
-	os.Remove(filepath.Dir(dir)) // unless another Envoy's folder is in it
+	os.Remove(filepath.Dir(dir)) // unless another process's folder is in it
+}
+
+// LastWords says where a process's folder is and how its log there ends. Who
+// names the program, such as "Envoy".
+func LastWords(who, log string) string {
+	dir := filepath.Dir(log)
+	if root, err := root(); err == nil {
+		if relative, err := filepath.Rel(root, dir); err == nil {
+			dir = relative
+		}
+	}
+	text, _ := os.ReadFile(log)
+	const lines = 30
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return fmt.Sprintf("what %s was given and what it logged is in %s; its log ends so:\n%s",
+		who, dir, strings.Join(all[max(len(all)-lines, 0):], "\n"))
 }

@@ -41,13 +41,13 @@ func envoyCommand(version string, arguments ...string) (process, error) {
 		return process{}, err
 	}
 	if !InDocker() {
-		binary, err := built("make envoy", "envoy", version, "envoy")
+		binary, err := Built("make envoy", "envoy", version, "envoy")
 		if err != nil {
 			return process{}, err
 		}
 		cmd := exec.Command(binary, arguments...)
 		cmd.Dir = root
-		dieWithParent(cmd, syscall.SIGKILL)
+		DieWithParent(cmd, syscall.SIGKILL)
 		return process{cmd: cmd}, nil
 	}
 	if err := NeedDocker(); err != nil {
@@ -63,7 +63,7 @@ func envoyCommand(version string, arguments ...string) (process, error) {
 		Image(version)}, arguments...)...)
 	// The client passes the signal on to the container, unless it gets several at
 	// once; what is then left `make e2e-docker` removes.
-	dieWithParent(cmd, syscall.SIGTERM)
+	DieWithParent(cmd, syscall.SIGTERM)
 	return process{cmd: cmd, container: name}, nil
 }
 

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// dieWithParent can't be had outside Linux; there the cleanups of the tests
+// DieWithParent can't be had outside Linux; there the cleanups of the tests
 // have to do.
-func dieWithParent(*exec.Cmd, syscall.Signal) {}
+func DieWithParent(*exec.Cmd, syscall.Signal) {}

@@ -48,7 +48,7 @@ func ShippedBootstrap(t testing.TB, path string, replace ...string) string {
 // from the root of the repository.
 func Validate(t testing.TB, bootstrap string) {
 	t.Helper()
-	dir, err := logFolder(t.Name())
+	dir, err := LogFolder(t.Name(), "envoy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func Validate(t testing.TB, bootstrap string) {
 		t.Errorf("Envoy says that it is not valid: %v\n%s", err, output)
 		return
 	}
-	removeFolder(dir)
+	RemoveFolder(dir)
 }
 
 // ShippedFiles returns the paths, from the root of the repository, of the files

@@ -100,31 +100,10 @@ func (u *Upstream) clusters() []Object {
 			"http_protocol_options":  Object{},
 			"http2_protocol_options": Object{},
 		}}),
-		u.cluster("model", Object{"explicit_http_config": Object{
-			"http2_protocol_options": Object{},
-		}}),
+		HTTP2Cluster("model", u.address.String()),
 	}
 }
 
 func (u *Upstream) cluster(name string, protocols Object) Object {
-	protocols["@type"] = extensions + "upstreams.http.v3.HttpProtocolOptions"
-	return Object{
-		"name":            name,
-		"connect_timeout": "10s",
-		"type":            "STATIC",
-		// How much is in flight must not be what a test of the filter's limits
-		// runs into.
-		"circuit_breakers": Object{"thresholds": []Object{{
-			"max_connections": 1_000_000, "max_pending_requests": 1_000_000, "max_requests": 1_000_000,
-		}}},
-		"typed_extension_protocol_options": Object{
-			"envoy.extensions.upstreams.http.v3.HttpProtocolOptions": protocols,
-		},
-		"load_assignment": Object{
-			"cluster_name": name,
-			"endpoints": []Object{{"lb_endpoints": []Object{{"endpoint": Object{"address": Object{
-				"socket_address": Object{"address": u.address.IP.String(), "port_value": u.address.Port},
-			}}}}}},
-		},
-	}
+	return cluster(name, protocols, u.address.String())
 }
