@@ -62,7 +62,8 @@ type LeaseAnswer struct {
 //
 //	s[0]  end of the stock, monotonic ns: the earliest end of its window, of a
 //	      continuous bucket when it has been idle for leaseIdle
-//	s[1]  low half: tokens, an int32, below 0 for credit; high half: size of a lease
+//	s[1]  low half: tokens, an int32, below 0 for credit; 31 bits: size of a
+//	      lease; 1: the last call that came to an end has failed
 //	s[2]  low half: what the service said remains, and 1, or 0 if unknown; high
 //	      half: units used since the last lease
 //	s[3]  2 bits: phase; 1: the stock's window may be over; 9: how much later it
@@ -72,8 +73,10 @@ type Lease struct {
 	terms LeaseTerms
 	// pace is how long a lease should last.
 	pace time.Duration
-	// rest is how long an exhausted continuous bucket is not asked.
-	rest time.Duration
+	// rest is how long a continuous bucket is not asked that has run dry, and
+	// share what one process asks for then: its part of what has come back.
+	rest  time.Duration
+	share int64
 }
 
 const (
@@ -128,7 +131,9 @@ func NewLease(t LeaseTerms) (*Lease, error) {
 	l := &Lease{terms: t, pace: t.Window / leasesPerWindow}
 	if t.Window == 0 {
 		l.pace = min(max(t.Rate.TimeFor(t.Limit)/leasesPerWindow, 100*time.Millisecond), leaseIdle/2)
-		l.rest = max(t.Rate.TimeFor(1), t.Rate.TimeFor(t.Largest)/2)
+		most := t.Rate.TimeFor(t.Largest)
+		l.rest = max(min(most, 2*l.pace), t.Rate.TimeFor(1))
+		l.share = max(int64(float64(t.Largest)*min(float64(l.rest)/float64(most), 1))/othersShare, 1)
 	}
 	return l, nil
 }
@@ -160,11 +165,15 @@ func (l *Lease) Decide(s *State, now Time, cost int64, d *Decision) {
 	l.tell(&k, now.Mono, d)
 }
 
-// Away says whether the service has failed lately and is not to be asked: then
-// the caller follows its on_failure instead of Decide.
+// Away says whether there are no tokens and the service, which has failed, is
+// either not to be asked yet or has not answered since: then the caller follows
+// its on_failure instead of Decide.
 func (l *Lease) Away(s *State, now Time) bool {
 	k := unpackStock(s)
-	return k.phase == leaseAway && now.Mono < k.until
+	if !k.failing || now.Mono >= k.until || k.phase != leaseAway && k.phase != leaseCalling {
+		return false
+	}
+	return l.load(s, now.Mono).tokens <= 0
 }
 
 // Answer puts the answer of a call into the stock. One that comes after its
@@ -175,6 +184,7 @@ func (l *Lease) Answer(s *State, now Time, a LeaseAnswer) {
 	if k.phase != leaseAway || now.Mono >= k.until {
 		k.phase, k.until = leaseIdling, now.Mono
 	}
+	k.failing = a.Failed || k.phase == leaseAway
 	switch {
 	case a.Failed:
 		k.remaining = max(k.remaining-max(a.Asked, 0), min(k.remaining, 0))
@@ -250,6 +260,12 @@ func (l *Lease) call(k *stock, now int64) int64 {
 // used up in less than the pace, and smaller as it lasted longer than two.
 func (l *Lease) sized(k *stock, now int64) int64 {
 	size := min(max(k.size, 1), l.terms.Largest)
+	if k.phase == leaseRefused && l.terms.Window == 0 {
+		if k.used >= (size+1)/2 {
+			size *= 2
+		}
+		return min(size, l.share)
+	}
 	if k.phase != leaseIdling || k.until == 0 || k.maybeOver {
 		return size
 	}
@@ -272,7 +288,7 @@ func (l *Lease) ask(k *stock, size int64) int64 {
 	}
 	ask := min(max(size, -k.tokens), l.terms.Largest)
 	switch {
-	case k.remaining == unknown:
+	case k.remaining == unknown || l.terms.Window == 0 && k.phase == leaseRefused:
 	case l.terms.Spends:
 		ask = min(ask, k.remaining/othersShare)
 	default:
@@ -320,19 +336,27 @@ func (l *Lease) credit(k *stock, now int64, a LeaseAnswer) {
 	if a.Allowed {
 		k.tokens = max(k.tokens, min(k.tokens+asked, 2*l.terms.Largest))
 		k.used = 0
+		if l.terms.Window == 0 && k.remaining < asked {
+			l.restFrom(k, now)
+		}
 		return
 	}
 	k.remaining = min(k.remaining, asked/2)
 	if l.terms.Spends {
 		k.remaining = 0
 	}
-	if asked > 1 {
-		return
+	switch {
+	case l.terms.Window == 0 && k.remaining == 0:
+		l.restFrom(k, now)
+	case asked <= 1:
+		k.phase, k.until = leaseRefused, k.end
 	}
-	k.phase, k.until = leaseRefused, k.end
-	if l.terms.Window == 0 {
-		k.until = later(now, l.rest)
-	}
+}
+
+// restFrom has nobody ask from now on, until a continuous bucket has got some
+// units back. What is left in stock is spent meanwhile.
+func (l *Lease) restFrom(k *stock, now int64) {
+	k.phase, k.until = leaseRefused, later(now, l.rest)
 }
 
 // tell fills in what a client is told.
@@ -373,6 +397,7 @@ type stock struct {
 	phase       uint64
 	until       int64
 	maybeOver   bool
+	failing     bool // the last call that came to an end
 }
 
 const unknown = -1
@@ -429,7 +454,8 @@ func unpackStock(s *State) stock {
 	k := stock{
 		end:       int64(s[0]),
 		tokens:    int64(int32(uint32(s[1]))),
-		size:      int64(s[1] >> 32),
+		size:      int64(s[1] >> 32 & math.MaxInt32),
+		failing:   s[1]>>63 == 1,
 		remaining: int64(s[2]&math.MaxUint32) - 1,
 		used:      int64(s[2] >> 32),
 		phase:     s[3] >> 62,
@@ -449,6 +475,9 @@ func (k *stock) store(s *State) {
 	s[1] = uint64(uint32(int32(max(k.tokens, math.MinInt32)))) | uint64(min(k.size, MaxUnits))<<32
 	s[2] = uint64(min(k.remaining, MaxUnits)+1) | uint64(min(k.used, MaxUnits))<<32
 	s[3] = k.phase<<62 | min(gap, latestMax)<<untilBits | moment
+	if k.failing {
+		s[1] |= 1 << 63
+	}
 	if k.maybeOver {
 		s[3] |= 1 << 61
 	}
