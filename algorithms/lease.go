@@ -16,6 +16,47 @@ type LeaseTerms struct {
 	Timeout time.Duration // of a call, above 0
 }
 
+// Overshoot is how many units more than the service lets through a fleet of so
+// many processes admits at most, while the service answers: in one window of the
+// service, which lets through Limit,
+//
+//	processes × Largest
+//
+// as a token is spent before its window can be over, and no process lets its
+// credit grow above Largest; and of a continuous bucket, which lets through
+// Limit + Rate × T in any interval of length T,
+//
+//	processes × 3 × Largest
+//
+// as a process begins the interval with at most 2 × Largest tokens, and ends it
+// owing Largest. To the latter are added Largest for each answer that comes later
+// than its deadline, and what debts lapse: one of n units does after leaseIdle
+// without use, and not before n units have refilled.
+func (t LeaseTerms) Overshoot(processes int64) int64 {
+	if t.Window > 0 {
+		return processes * t.Largest
+	}
+	return processes * 3 * t.Largest
+}
+
+// Stranded is how many units of one window a fleet of so many processes has taken
+// at most without using them:
+//
+//	processes × 2 × Largest, and Largest - 1 where the service Spends
+//
+// as a process asks with half a lease left, which makes 3/2 × Largest, or up to 2
+// where requests are given back to its stock; and once a refusal spends what was
+// left. Each lost or late answer adds Largest, and while a window may or may not
+// be over each process may take 1 more every edgePause. Leases double as they are
+// used up, so that processes that use little strand little.
+func (t LeaseTerms) Stranded(processes int64) int64 {
+	stranded := processes * 2 * t.Largest
+	if t.Spends {
+		stranded += t.Largest - 1
+	}
+	return stranded
+}
+
 // LeaseAnswer is what became of one call to the service.
 type LeaseAnswer struct {
 	Asked   int64         // units, 1 to MaxUnits
@@ -34,26 +75,9 @@ type LeaseAnswer struct {
 // requests, none of which waits: with neither a token nor a known refusal a
 // request is admitted on credit, up to Largest, which the next lease repays.
 //
-// E processes admit in one window of the service at most
-//
-//	Limit + E × Largest
-//
-// since a token is spent before its window can be over, and what is admitted
-// beyond tokens is on credit that no process lets grow above Largest: credit
-// from when the window might have been over counts against the next one too. The
-// excess is only credit that the service did not cover. For a continuous bucket,
-// any interval of length T admits at most
-//
-//	Limit + Rate × T + E × 3 × Largest
-//
-// as a process begins it with at most 2 × Largest tokens and ends it owing
-// Largest. To it are added Largest for each answer that comes later than its
-// deadline, and for each debt that lapses: one of n units does after
-// leaseIdle without use, and not before n units refill.
-//
-// At the end of a window a process has at most 3/2 × Largest tokens unspent, or
-// what it used of late where that is less, and Largest more for each call that
-// was lost; while the window may be over it takes up to 1 more every edgePause.
+// What a fleet admits beyond its limit is credit that the service did not cover:
+// see Overshoot. What it takes and does not use is the stocks of processes that
+// stop being used: see Stranded. Nothing is given back to the service.
 //
 // What is given back after another request's window has begun is taken for that
 // request's, so it must be given back at once.
