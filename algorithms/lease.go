@@ -16,6 +16,47 @@ type LeaseTerms struct {
 	Timeout time.Duration // of a call, above 0
 }
 
+// Overshoot is how many units more than the service lets through a fleet of so
+// many processes admits at most, while the service answers: in one window of the
+// service, which lets through Limit,
+//
+//	processes × Largest
+//
+// as a token is spent before its window can be over, and no process lets its
+// credit grow above Largest; and of a continuous bucket, which lets through
+// Limit + Rate × T in any interval of length T,
+//
+//	processes × 3 × Largest
+//
+// as a process begins the interval with at most 2 × Largest tokens, and ends it
+// owing Largest. To the latter are added Largest for each answer that comes later
+// than its deadline, and what debts lapse: one of n units does after leaseIdle
+// without use, and not before n units have refilled.
+func (t LeaseTerms) Overshoot(processes int64) int64 {
+	if t.Window > 0 {
+		return processes * t.Largest
+	}
+	return processes * 3 * t.Largest
+}
+
+// Stranded is how many units of one window a fleet of so many processes has taken
+// at most without using them:
+//
+//	processes × 2 × Largest, and Largest - 1 where the service Spends
+//
+// as a process asks with half a lease left, which makes 3/2 × Largest, or up to 2
+// where requests are given back to its stock; and once a refusal spends what was
+// left. Each lost or late answer adds Largest, and while a window may or may not
+// be over each process may take 1 more every edgePause. Leases double as they are
+// used up, so that processes that use little strand little.
+func (t LeaseTerms) Stranded(processes int64) int64 {
+	stranded := processes * 2 * t.Largest
+	if t.Spends {
+		stranded += t.Largest - 1
+	}
+	return stranded
+}
+
 // LeaseAnswer is what became of one call to the service.
 type LeaseAnswer struct {
 	Asked   int64         // units, 1 to MaxUnits
@@ -34,26 +75,9 @@ type LeaseAnswer struct {
 // requests, none of which waits: with neither a token nor a known refusal a
 // request is admitted on credit, up to Largest, which the next lease repays.
 //
-// E processes admit in one window of the service at most
-//
-//	Limit + E × Largest
-//
-// since a token is spent before its window can be over, and what is admitted
-// beyond tokens is on credit that no process lets grow above Largest: credit
-// from when the window might have been over counts against the next one too. The
-// excess is only credit that the service did not cover. For a continuous bucket,
-// any interval of length T admits at most
-//
-//	Limit + Rate × T + E × 3 × Largest
-//
-// as a process begins it with at most 2 × Largest tokens and ends it owing
-// Largest. To it are added Largest for each answer that comes later than its
-// deadline, and for each debt that lapses: one of n units does after
-// leaseIdle without use, and not before n units refill.
-//
-// At the end of a window a process has at most 3/2 × Largest tokens unspent, or
-// what it used of late where that is less, and Largest more for each call that
-// was lost; while the window may be over it takes up to 1 more every edgePause.
+// What a fleet admits beyond its limit is credit that the service did not cover:
+// see Overshoot. What it takes and does not use is the stocks of processes that
+// stop being used: see Stranded. Nothing is given back to the service.
 //
 // What is given back after another request's window has begun is taken for that
 // request's, so it must be given back at once.
@@ -62,7 +86,8 @@ type LeaseAnswer struct {
 //
 //	s[0]  end of the stock, monotonic ns: the earliest end of its window, of a
 //	      continuous bucket when it has been idle for leaseIdle
-//	s[1]  low half: tokens, an int32, below 0 for credit; high half: size of a lease
+//	s[1]  low half: tokens, an int32, below 0 for credit; 31 bits: size of a
+//	      lease; 1: the last call that came to an end has failed
 //	s[2]  low half: what the service said remains, and 1, or 0 if unknown; high
 //	      half: units used since the last lease
 //	s[3]  2 bits: phase; 1: the stock's window may be over; 9: how much later it
@@ -72,8 +97,10 @@ type Lease struct {
 	terms LeaseTerms
 	// pace is how long a lease should last.
 	pace time.Duration
-	// rest is how long an exhausted continuous bucket is not asked.
-	rest time.Duration
+	// rest is how long a continuous bucket is not asked that has run dry, and
+	// share what one process asks for then: its part of what has come back.
+	rest  time.Duration
+	share int64
 }
 
 const (
@@ -128,7 +155,9 @@ func NewLease(t LeaseTerms) (*Lease, error) {
 	l := &Lease{terms: t, pace: t.Window / leasesPerWindow}
 	if t.Window == 0 {
 		l.pace = min(max(t.Rate.TimeFor(t.Limit)/leasesPerWindow, 100*time.Millisecond), leaseIdle/2)
-		l.rest = max(t.Rate.TimeFor(1), t.Rate.TimeFor(t.Largest)/2)
+		most := t.Rate.TimeFor(t.Largest)
+		l.rest = max(min(most, 2*l.pace), t.Rate.TimeFor(1))
+		l.share = max(int64(float64(t.Largest)*min(float64(l.rest)/float64(most), 1))/othersShare, 1)
 	}
 	return l, nil
 }
@@ -160,11 +189,15 @@ func (l *Lease) Decide(s *State, now Time, cost int64, d *Decision) {
 	l.tell(&k, now.Mono, d)
 }
 
-// Away says whether the service has failed lately and is not to be asked: then
-// the caller follows its on_failure instead of Decide.
+// Away says whether there are no tokens and the service, which has failed, is
+// either not to be asked yet or has not answered since: then the caller follows
+// its on_failure instead of Decide.
 func (l *Lease) Away(s *State, now Time) bool {
 	k := unpackStock(s)
-	return k.phase == leaseAway && now.Mono < k.until
+	if !k.failing || now.Mono >= k.until || k.phase != leaseAway && k.phase != leaseCalling {
+		return false
+	}
+	return l.load(s, now.Mono).tokens <= 0
 }
 
 // Answer puts the answer of a call into the stock. One that comes after its
@@ -175,6 +208,7 @@ func (l *Lease) Answer(s *State, now Time, a LeaseAnswer) {
 	if k.phase != leaseAway || now.Mono >= k.until {
 		k.phase, k.until = leaseIdling, now.Mono
 	}
+	k.failing = a.Failed || k.phase == leaseAway
 	switch {
 	case a.Failed:
 		k.remaining = max(k.remaining-max(a.Asked, 0), min(k.remaining, 0))
@@ -250,6 +284,12 @@ func (l *Lease) call(k *stock, now int64) int64 {
 // used up in less than the pace, and smaller as it lasted longer than two.
 func (l *Lease) sized(k *stock, now int64) int64 {
 	size := min(max(k.size, 1), l.terms.Largest)
+	if k.phase == leaseRefused && l.terms.Window == 0 {
+		if k.used >= (size+1)/2 {
+			size *= 2
+		}
+		return min(size, l.share)
+	}
 	if k.phase != leaseIdling || k.until == 0 || k.maybeOver {
 		return size
 	}
@@ -272,7 +312,7 @@ func (l *Lease) ask(k *stock, size int64) int64 {
 	}
 	ask := min(max(size, -k.tokens), l.terms.Largest)
 	switch {
-	case k.remaining == unknown:
+	case k.remaining == unknown || l.terms.Window == 0 && k.phase == leaseRefused:
 	case l.terms.Spends:
 		ask = min(ask, k.remaining/othersShare)
 	default:
@@ -320,19 +360,27 @@ func (l *Lease) credit(k *stock, now int64, a LeaseAnswer) {
 	if a.Allowed {
 		k.tokens = max(k.tokens, min(k.tokens+asked, 2*l.terms.Largest))
 		k.used = 0
+		if l.terms.Window == 0 && k.remaining < asked {
+			l.restFrom(k, now)
+		}
 		return
 	}
 	k.remaining = min(k.remaining, asked/2)
 	if l.terms.Spends {
 		k.remaining = 0
 	}
-	if asked > 1 {
-		return
+	switch {
+	case l.terms.Window == 0 && k.remaining == 0:
+		l.restFrom(k, now)
+	case asked <= 1:
+		k.phase, k.until = leaseRefused, k.end
 	}
-	k.phase, k.until = leaseRefused, k.end
-	if l.terms.Window == 0 {
-		k.until = later(now, l.rest)
-	}
+}
+
+// restFrom has nobody ask from now on, until a continuous bucket has got some
+// units back. What is left in stock is spent meanwhile.
+func (l *Lease) restFrom(k *stock, now int64) {
+	k.phase, k.until = leaseRefused, later(now, l.rest)
 }
 
 // tell fills in what a client is told.
@@ -373,6 +421,7 @@ type stock struct {
 	phase       uint64
 	until       int64
 	maybeOver   bool
+	failing     bool // the last call that came to an end
 }
 
 const unknown = -1
@@ -429,7 +478,8 @@ func unpackStock(s *State) stock {
 	k := stock{
 		end:       int64(s[0]),
 		tokens:    int64(int32(uint32(s[1]))),
-		size:      int64(s[1] >> 32),
+		size:      int64(s[1] >> 32 & math.MaxInt32),
+		failing:   s[1]>>63 == 1,
 		remaining: int64(s[2]&math.MaxUint32) - 1,
 		used:      int64(s[2] >> 32),
 		phase:     s[3] >> 62,
@@ -449,6 +499,9 @@ func (k *stock) store(s *State) {
 	s[1] = uint64(uint32(int32(max(k.tokens, math.MinInt32)))) | uint64(min(k.size, MaxUnits))<<32
 	s[2] = uint64(min(k.remaining, MaxUnits)+1) | uint64(min(k.used, MaxUnits))<<32
 	s[3] = k.phase<<62 | min(gap, latestMax)<<untilBits | moment
+	if k.failing {
+		s[1] |= 1 << 63
+	}
 	if k.maybeOver {
 		s[3] |= 1 << 61
 	}
