@@ -55,6 +55,23 @@ func asks(t *rapid.T, c *fleet.Counter, err error, key string, hits int64, got, 
 	}
 }
 
+// taken is what a request for hits takes: more than there ever are only look.
+func taken(hits, units int64) int64 {
+	if hits > units {
+		return 0
+	}
+	return hits
+}
+
+// orNever is an answer to a request for hits, which is never admitted if that is
+// more than there ever are.
+func orNever(a fleet.Answer, hits, units int64) fleet.Answer {
+	if hits > units {
+		a.Allowed, a.RetryAfter = false, algorithms.Forever
+	}
+	return a
+}
+
 // answers has a counter read an answer.
 func answers(t *rapid.T, c *fleet.Counter, answer proto.Message, hits int64) (fleet.Answer, bool) {
 	t.Helper()
@@ -63,6 +80,17 @@ func answers(t *rapid.T, c *fleet.Counter, answer proto.Message, hits int64) (fl
 		t.Fatal(err)
 	}
 	return c.ReadAnswer(message, hits, sent, received, wall)
+}
+
+// charges is asks for a charge.
+func charges(t *rapid.T, c *fleet.Counter, key string, units int64, got, want proto.Message) {
+	t.Helper()
+	if err := proto.Unmarshal(c.AppendCharge(nil, []byte(key), units), got); err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(got, want) {
+		t.Fatalf("got %v\nwant %v", got, want)
+	}
 }
 
 // is compares what was read of an answer that can be relied on.
@@ -98,10 +126,12 @@ func TestARequestInEnvoysTypes(t *testing.T) {
 					{Key: "limit", Value: limit}, {Key: "unit", Value: unit.name}, {Key: "key", Value: key},
 				},
 				Limit:      &extension.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: units, Unit: unit.unit},
-				HitsAddend: wrapperspb.UInt64(uint64(hits)),
+				HitsAddend: wrapperspb.UInt64(uint64(taken(hits, int64(units)))),
 			}},
 		}
 		asks(t, c, err, key, hits, new(rls.RateLimitRequest), want)
+		want.Descriptors[0].HitsAddend.Value = uint64(hits)
+		charges(t, c, key, hits, new(rls.RateLimitRequest), want)
 	})
 }
 
@@ -138,10 +168,8 @@ func TestAnAnswerInEnvoysTypes(t *testing.T) {
 		}
 		if !want.Allowed {
 			want.RetryAfter = reset
-			if hits > int64(units) {
-				want.RetryAfter = algorithms.Forever
-			}
 		}
+		want = orNever(want, hits, int64(units))
 		got, ok := answers(t, c, answer, hits)
 		is(t, got, ok, want)
 
@@ -167,17 +195,21 @@ func TestAWindowInGubernatorsTypes(t *testing.T) {
 		domain, limit, key := names.Draw(t, "domain"), names.Draw(t, "limit"), keys.Draw(t, "key")
 		units, hits := rapid.Int64Range(1, algorithms.MaxUnits).Draw(t, "units"), hits.Draw(t, "hits")
 		c, err := fleet.NewGubernatorWindow(domain, limit, unit.window, units)
-		asks(t, c, err, key, hits, new(gubernator.GetRateLimitsReq), &gubernator.GetRateLimitsReq{
+		request := &gubernator.GetRateLimitsReq{
 			Requests: []*gubernator.RateLimitReq{{
 				Name:      domain + ":" + limit + ":" + unit.name,
 				UniqueKey: key,
-				Hits:      hits,
+				Hits:      taken(hits, units),
 				Limit:     units,
 				Duration:  unit.duration,
 				Algorithm: gubernator.Algorithm_TOKEN_BUCKET,
 				Behavior:  gubernator.Behavior_DURATION_IS_GREGORIAN,
 			}},
-		})
+		}
+		asks(t, c, err, key, hits, new(gubernator.GetRateLimitsReq), request)
+		request.Requests[0].Hits = min(hits, units)
+		request.Requests[0].Behavior |= gubernator.Behavior_DRAIN_OVER_LIMIT
+		charges(t, c, key, hits, new(gubernator.GetRateLimitsReq), request)
 
 		// Gubernator's own calendar, at the moment of the answer. The clocks may be
 		// 100 ms apart, and the window ends with the millisecond that it names.
@@ -198,10 +230,8 @@ func TestAWindowInGubernatorsTypes(t *testing.T) {
 		}
 		if !want.Allowed {
 			want.RetryAfter = want.Reset
-			if hits > units {
-				want.RetryAfter = algorithms.Forever
-			}
 		}
+		want = orNever(want, hits, units)
 		reads(t, c, answer, hits, want)
 	})
 }
@@ -229,17 +259,21 @@ func TestABucketInGubernatorsTypes(t *testing.T) {
 		domain, limit, key := names.Draw(t, "domain"), names.Draw(t, "limit"), keys.Draw(t, "key")
 		hits := hits.Draw(t, "hits")
 		c, err := fleet.NewGubernatorBucket(domain, limit, x.capacity, rate)
-		asks(t, c, err, key, hits, new(gubernator.GetRateLimitsReq), &gubernator.GetRateLimitsReq{
+		request := &gubernator.GetRateLimitsReq{
 			Requests: []*gubernator.RateLimitReq{{
 				Name:      domain + ":" + limit + ":bucket",
 				UniqueKey: key,
-				Hits:      hits,
+				Hits:      taken(hits, x.capacity),
 				Limit:     x.limit,
 				Duration:  x.duration,
 				Algorithm: gubernator.Algorithm_LEAKY_BUCKET,
 				Burst:     x.capacity,
 			}},
-		})
+		}
+		asks(t, c, err, key, hits, new(gubernator.GetRateLimitsReq), request)
+		request.Requests[0].Hits = min(hits, x.capacity)
+		request.Requests[0].Behavior |= gubernator.Behavior_DRAIN_OVER_LIMIT
+		charges(t, c, key, hits, new(gubernator.GetRateLimitsReq), request)
 
 		answer := gubAnswer(t, x.limit, x.capacity)
 		want := fleet.Answer{
@@ -251,10 +285,8 @@ func TestABucketInGubernatorsTypes(t *testing.T) {
 		}
 		if !want.Allowed {
 			want.RetryAfter = late(rate.TimeFor(max(1, hits-answer.Remaining)))
-			if hits > x.capacity {
-				want.RetryAfter = algorithms.Forever
-			}
 		}
+		want = orNever(want, hits, x.capacity)
 		reads(t, c, answer, hits, want)
 	})
 }

@@ -55,6 +55,8 @@ func TestWhatAnRLSAnswerSays(t *testing.T) {
 			Answer{false, 0, sent + 41*second, received + 42*second, 42 * time.Second, 42 * time.Second}},
 		{"never", c, rlsReply(2, 10, 2, 0, 42), 11,
 			Answer{false, 0, sent + 41*second, received + 42*second, 42 * time.Second, algorithms.Forever}},
+		{"never, of which the service only knows that somebody looked", c, rlsReply(1, 10, 2, 7, 42), 11,
+			Answer{false, 7, sent + 41*second, received + 42*second, 42 * time.Second, algorithms.Forever}},
 		{"a window of a second", oneSecond, rlsReply(2, 10, 1, 0, 1), 1,
 			Answer{false, 0, sent, received + second, time.Second, time.Second}},
 		{"without reset", c, rlsReply(1, 10, 2, 7, -1), 3,

@@ -47,8 +47,9 @@ type Counter struct {
 	unit     uint64 // RLS: the window as a RateLimitUnit
 	limit    uint64 // Gubernator: RateLimitReq.limit
 	// The parts of a request that are always the same: ahead of the message in it
-	// that counts, and in that message before the key and after it.
-	head, before, after []byte
+	// that counts, and in that message before the key and after it, the latter also
+	// as it is in a charge.
+	head, before, after, afterCharge []byte
 }
 
 var (
@@ -79,12 +80,28 @@ func (c *Counter) Units() int64 { return c.units }
 // AppendRequest appends a request that takes hits units (0 takes none and only
 // looks; below 0 counts as 0, since neither service can take units back) from
 // what the service knows as key, which must be valid UTF-8: AppendKey makes it.
+// More than there ever are only look too: the service would refuse them, and a
+// refusal may use up what is left.
 func (c *Counter) AppendRequest(dst, key []byte, hits int64) []byte {
 	hits = max(0, hits)
+	if hits > c.units {
+		hits = 0
+	}
 	if c.protocol == RLS {
 		return c.appendRLS(dst, key, uint64(hits))
 	}
-	return c.appendGubernator(dst, key, uint64(hits))
+	return c.appendGubernator(dst, key, uint64(hits), c.after)
+}
+
+// AppendCharge appends a request that takes units that are spent already, and so
+// also where fewer are left: Gubernator then takes those.
+func (c *Counter) AppendCharge(dst, key []byte, units int64) []byte {
+	units = max(0, units)
+	if c.protocol == RLS {
+		return c.appendRLS(dst, key, uint64(units))
+	}
+	// Of a key that it does not know, Gubernator takes no more than the limit.
+	return c.appendGubernator(dst, key, uint64(min(units, c.units)), c.afterCharge)
 }
 
 // ReadAnswer reads what the service answered to a request for hits units. sent
@@ -117,12 +134,17 @@ type Answer struct {
 func (c *Counter) windowAnswer(a Answer, hits, received, after, before int64) Answer {
 	a.EndsAfter, a.EndsBefore = after, before
 	a.Reset = time.Duration(before - received)
-	switch {
-	case a.Allowed:
-	case hits > c.units:
-		a.RetryAfter = algorithms.Forever
-	default:
+	if !a.Allowed {
 		a.RetryAfter = a.Reset
+	}
+	return c.refuseExcess(a, hits)
+}
+
+// refuseExcess completes the answer to a request for more than there ever is,
+// which has only looked.
+func (c *Counter) refuseExcess(a Answer, hits int64) Answer {
+	if hits > c.units {
+		a.Allowed, a.RetryAfter = false, algorithms.Forever
 	}
 	return a
 }

@@ -53,12 +53,45 @@ func TestRequestsAreTheseBytes(t *testing.T) {
 	}{
 		{"RLS, 5 hits", rls, 5, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
 		{"RLS, a look", rls, 0, "0a0164" + "122f" + entries + override + "1a00"},
+		{"RLS, more than there are", rls, 301, "0a0164" + "122f" + entries + override + "1a00"},
+		{"window, more than there are", window, 301, "0a14" + hour + "20ac02" + "2801" + "3804"},
+		{"bucket, more than there are", bucket, 3, "0a18" + leaky + "2002" + "289003" + "3001" + "4002"},
 		{"RLS, below 0", rls, -1, "0a0164" + "122f" + entries + override + "1a00"},
 		{"window, 5 hits", window, 5, "0a16" + hour + "1805" + "20ac02" + "2801" + "3804"},
 		{"window, a look", window, 0, "0a14" + hour + "20ac02" + "2801" + "3804"},
-		{"bucket, 5 hits", bucket, 5, "0a1a" + leaky + "1805" + "2002" + "289003" + "3001" + "4002"},
+		{"bucket, 2 hits", bucket, 2, "0a1a" + leaky + "1802" + "2002" + "289003" + "3001" + "4002"},
 	} {
 		if got := hex.EncodeToString(c.counter.AppendRequest(nil, []byte("k"), c.hits)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// What is charged is spent already: it is taken as far as it can be.
+func TestChargesAreTheseBytes(t *testing.T) {
+	rls := counter(t)(NewRLS("d", "l", time.Minute, 300))
+	window := counter(t)(NewGubernatorWindow("d", "l", time.Hour, 300))
+	bucket := counter(t)(NewGubernatorBucket("d", "l", 2, rate(t, "5/s")))
+	const (
+		entries  = "0a0a" + "0a056c696d697412016c" + "0a0e" + "0a04756e697412066d696e757465" + "0a08" + "0a036b657912016b"
+		override = "1205" + "08ac02" + "1002"
+		hour     = "0a08" + "643a6c3a686f7572" + "12016b"
+		leaky    = "0a0a" + "643a6c3a6275636b6574" + "12016b"
+	)
+	for _, c := range []struct {
+		name    string
+		counter *Counter
+		units   int64
+		want    string
+	}{
+		{"RLS", rls, 5, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
+		{"RLS, more than there are", rls, 301, "0a0164" + "1232" + entries + override + "1a03" + "08ad02"},
+		{"window", window, 5, "0a16" + hour + "1805" + "20ac02" + "2801" + "3824"},
+		{"window, more than there are", window, 301, "0a17" + hour + "18ac02" + "20ac02" + "2801" + "3824"},
+		{"bucket", bucket, 1, "0a1c" + leaky + "1801" + "2002" + "289003" + "3001" + "4002" + "3820"},
+		{"bucket, more than there are", bucket, 5, "0a1c" + leaky + "1802" + "2002" + "289003" + "3001" + "4002" + "3820"},
+	} {
+		if got := hex.EncodeToString(c.counter.AppendCharge(nil, []byte("k"), c.units)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -112,6 +145,7 @@ func TestRequestsAndAnswersAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		_ = rls.AppendRequest(buffer, key, 1)
 		_ = bucket.AppendRequest(buffer, key, 1)
+		_ = bucket.AppendCharge(buffer, key, 1)
 		_ = AppendKey(buffer, key, key)
 		if _, ok := rls.ReadAnswer(rlsAnswer, 1, 0, 0, 0); !ok {
 			t.Fatal("RLS answer is refused")

@@ -3,6 +3,7 @@ package fleet
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -31,9 +32,10 @@ const (
 )
 
 const (
-	gubLeakyBucket = 1 // Algorithm; 0 is TOKEN_BUCKET
-	gubGregorian   = 4 // Behavior: the duration names a calendar window
-	gubOverLimit   = 1 // Status; 0 is UNDER_LIMIT
+	gubLeakyBucket = 1  // Algorithm; 0 is TOKEN_BUCKET
+	gubGregorian   = 4  // Behavior, a set of bits: the duration names a calendar window,
+	gubDrain       = 32 // and hits that are too many take what is left
+	gubOverLimit   = 1  // Status; 0 is UNDER_LIMIT
 )
 
 // clockError is how far the clock of Gubernator and ours may be apart. It tells
@@ -69,14 +71,15 @@ func NewGubernatorWindow(domain, limit string, window time.Duration, units int64
 	}
 	after := appendNumber(nil, gubLimit, uint64(units))
 	after = appendNonZero(after, gubDuration, number)
-	after = appendNumber(after, gubBehavior, gubGregorian)
 	return &Counter{
 		protocol: Gubernator,
 		units:    units,
 		window:   window,
 		limit:    uint64(units),
 		before:   appendText(nil, gubName, domain+":"+limit+":"+name),
-		after:    after,
+		// A copy each: append may write behind a slice's end.
+		after:       appendNumber(slices.Clone(after), gubBehavior, gubGregorian),
+		afterCharge: appendNumber(slices.Clone(after), gubBehavior, gubGregorian|gubDrain),
 	}, nil
 }
 
@@ -105,6 +108,8 @@ func NewGubernatorBucket(domain, limit string, capacity int64, rate algorithms.R
 		limit:    units,
 		before:   appendText(nil, gubName, domain+":"+limit+":bucket"),
 		after:    after,
+
+		afterCharge: appendNumber(slices.Clone(after), gubBehavior, gubDrain),
 	}, nil
 }
 
@@ -136,13 +141,13 @@ func gcd(a, b uint64) uint64 {
 	return a
 }
 
-func (c *Counter) appendGubernator(dst, key []byte, hits uint64) []byte {
-	size := len(c.before) + sizeBytes(gubKey, len(key)) + sizeNonZero(gubHits, hits) + len(c.after)
+func (c *Counter) appendGubernator(dst, key []byte, hits uint64, after []byte) []byte {
+	size := len(c.before) + sizeBytes(gubKey, len(key)) + sizeNonZero(gubHits, hits) + len(after)
 	dst = appendLength(dst, gubRequests, size)
 	dst = append(dst, c.before...)
 	dst = appendBytes(dst, gubKey, key)
 	dst = appendNonZero(dst, gubHits, hits)
-	return append(dst, c.after...)
+	return append(dst, after...)
 }
 
 // gubAnswer is a RateLimitResp.
@@ -217,14 +222,10 @@ func (c *Counter) gubWindowEnd(reset uint64, sent, received, wall int64) (after,
 // bucketAnswer completes the answer of a continuous bucket.
 func (c *Counter) bucketAnswer(a Answer, hits int64) Answer {
 	a.Reset = c.refill(c.units - a.Remaining)
-	switch {
-	case a.Allowed:
-	case hits > c.units:
-		a.RetryAfter = algorithms.Forever
-	default:
+	if !a.Allowed {
 		a.RetryAfter = c.refill(max(1, hits-a.Remaining))
 	}
-	return a
+	return c.refuseExcess(a, hits)
 }
 
 // refill returns how long so many units take. The service's clock has whole

@@ -35,7 +35,7 @@ func (p *Plugin) ask(s *stream, chosen *policy.Policy, rule *policy.Rule, o *pol
 		if !g.IsPending() || g.Shadow {
 			continue
 		}
-		sent := p.call(g.Limit, g.Counter(), g.Limit.AppendServiceKey(nil, &p.request), g.Cost(), func(answer fleet.Answer, ok bool) {
+		sent := p.call(g.Limit, g.Counter(), (*fleet.Counter).AppendRequest, g.Limit.AppendServiceKey(nil, &p.request), g.Cost(), func(answer fleet.Answer, ok bool) {
 			a.hear(g, &answer, ok)
 			if a.open == 0 {
 				p.heard(a)
@@ -63,8 +63,15 @@ func (a *asking) hear(g *policy.Ruling, answer *fleet.Answer, ok bool) {
 		return
 	}
 	d := decision(answer, g.Counter())
+	if isLook(g.Limit, g.Cost()) {
+		d.Allowed, d.RetryAfter = true, 0
+	}
 	g.Told(&d)
 }
+
+// isLook says that a request of that cost can't be refused: it takes nothing, and
+// the limit knows no debt. A service that has refused others may say otherwise.
+func isLook(l *policy.Limit, cost int64) bool { return cost == 0 && l.Charge == nil }
 
 // decision is what an answer says of a limit.
 func decision(a *fleet.Answer, c *fleet.Counter) algorithms.Decision {
@@ -113,16 +120,19 @@ func (p *Plugin) abandon(a *asking) {
 	}
 }
 
+// encode is a Counter's method that makes a request of a key and of units.
+type encode func(c *fleet.Counter, dst, key []byte, units int64) []byte
+
 // call asks the service for units of a limit. It returns false where the request
 // could not be sent; else done is called once.
-func (p *Plugin) call(limit *policy.Limit, counter *fleet.Counter, key []byte, units int64, done func(a fleet.Answer, ok bool)) bool {
+func (p *Plugin) call(limit *policy.Limit, counter *fleet.Counter, request encode, key []byte, units int64, done func(a fleet.Answer, ok bool)) bool {
 	now, ok := p.time(false)
 	if !ok || counter == nil || !p.circuit.Allows(now.Mono) {
 		return false
 	}
 	service, sent := p.config.Global, now.Mono
 	protocol := counter.Protocol()
-	message := counter.AppendRequest(nil, key, units)
+	message := request(counter, nil, key, units)
 	p.metrics.limit(limit, countCalls, 1)
 	status := host.GRPCCall(service.Cluster, protocol.Service(), protocol.Method(), message, service.Timeout, func(status int, message []byte) {
 		now, ok := p.time(true)
@@ -176,7 +186,7 @@ func (p *Plugin) lease(g *policy.Ruling, units int64) {
 			p.metrics.limit(claim.Limit, countErrors, 1)
 		}
 	}
-	sent := p.call(g.Limit, g.Counter(), g.Limit.AppendServiceKey(nil, &p.request), units, func(a fleet.Answer, ok bool) {
+	sent := p.call(g.Limit, g.Counter(), (*fleet.Counter).AppendRequest, g.Limit.AppendServiceKey(nil, &p.request), units, func(a fleet.Answer, ok bool) {
 		put(algorithms.LeaseAnswer{
 			Asked:      units,
 			Failed:     !ok,
@@ -194,12 +204,12 @@ func (p *Plugin) lease(g *policy.Ruling, units int64) {
 
 // askInShadow counts what the service says of a request that goes on meanwhile.
 func (p *Plugin) askInShadow(g *policy.Ruling) {
-	limit := g.Limit
-	sent := p.call(limit, g.Counter(), limit.AppendServiceKey(nil, &p.request), g.Cost(), func(a fleet.Answer, ok bool) {
+	limit, look := g.Limit, isLook(g.Limit, g.Cost())
+	sent := p.call(limit, g.Counter(), (*fleet.Counter).AppendRequest, limit.AppendServiceKey(nil, &p.request), g.Cost(), func(a fleet.Answer, ok bool) {
 		switch {
 		case !ok:
 			p.metrics.limit(limit, countErrors, 1)
-		case a.Allowed:
+		case a.Allowed || look:
 			p.metrics.limit(limit, countAllowed, 1)
 		default:
 			p.metrics.limit(limit, countShadowRefused, 1)
@@ -214,7 +224,7 @@ func (p *Plugin) askInShadow(g *policy.Ruling) {
 // then says concerns later requests only.
 func (p *Plugin) chargeService(d *due, units int64) {
 	limit := d.Limit
-	sent := p.call(limit, d.counter, d.key, min(units, limit.Charge.Max), func(_ fleet.Answer, ok bool) {
+	sent := p.call(limit, d.counter, (*fleet.Counter).AppendCharge, d.key, min(units, limit.Charge.Max), func(_ fleet.Answer, ok bool) {
 		if !ok {
 			p.metrics.limit(limit, countErrors, 1)
 		}
