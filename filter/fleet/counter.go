@@ -130,6 +130,13 @@ type Answer struct {
 	Reset, RetryAfter time.Duration
 }
 
+// KnowsEnd says whether an answer tells when the window ends: not so where it says
+// nothing of that, or goes by a clock that is far from this one. Of a continuous
+// bucket there is nothing to know.
+func (c *Counter) KnowsEnd(a *Answer) bool {
+	return time.Duration(a.EndsBefore-a.EndsAfter) <= c.window/2
+}
+
 // windowAnswer completes the answer of a window that ends in (after, before].
 func (c *Counter) windowAnswer(a Answer, hits, received, after, before int64) Answer {
 	a.EndsAfter, a.EndsBefore = after, before

@@ -157,3 +157,24 @@ func TestRequestsAndAnswersAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestWhetherAnAnswerTellsTheWindowsEnd(t *testing.T) {
+	window := counter(t)(NewGubernatorWindow("d", "l", time.Minute, 10))
+	bucket := counter(t)(NewGubernatorBucket("d", "l", 2, rate(t, "5/s")))
+	const second = int64(time.Second)
+	for _, c := range []struct {
+		name    string
+		counter *Counter
+		answer  Answer
+		want    bool
+	}{
+		{"within a second", window, Answer{EndsAfter: 4 * second, EndsBefore: 5 * second}, true},
+		{"some time in the window", window, Answer{EndsAfter: 4 * second, EndsBefore: 64 * second}, false},
+		{"half of a window", window, Answer{EndsAfter: 4 * second, EndsBefore: 34 * second}, true},
+		{"a bucket has no window", bucket, Answer{}, true},
+	} {
+		if got := c.counter.KnowsEnd(&c.answer); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}

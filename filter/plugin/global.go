@@ -169,36 +169,37 @@ func (p *Plugin) callAhead(o *policy.Outcome) {
 	admitted := o.Verdict == policy.Admitted || o.Verdict == policy.Unlimited
 	for i := range o.Rulings {
 		g := &o.Rulings[i]
-		switch units := g.Asks(); {
-		case units > 0:
-			p.lease(g, units)
-		case g.IsPending() && g.Shadow && admitted:
+		if loan, ok := g.Loan(); ok {
+			p.borrow(&loan)
+		} else if g.IsPending() && g.Shadow && admitted {
 			p.askInShadow(g)
 		}
 	}
 }
 
-func (p *Plugin) lease(g *policy.Ruling, units int64) {
-	claim := g.LeaseClaim()
-	put := func(a algorithms.LeaseAnswer) {
-		now, ok := p.time(false)
-		if !ok || !p.policy.Lease(&claim, a, now) {
-			p.metrics.limit(claim.Limit, countErrors, 1)
-		}
-	}
-	sent := p.call(g.Limit, g.Counter(), (*fleet.Counter).AppendRequest, g.Limit.AppendServiceKey(nil, &p.request), units, func(a fleet.Answer, ok bool) {
-		put(algorithms.LeaseAnswer{
-			Asked:      units,
+// borrow asks the service for a lease, and puts what it answers into the stock.
+func (p *Plugin) borrow(l *policy.Loan) {
+	loan := *l
+	put := func(a fleet.Answer, ok bool) {
+		// A lease whose window nobody can tell could be spent in the next one.
+		ok = ok && loan.Counter.KnowsEnd(&a)
+		now, told := p.time(false)
+		told = told && p.policy.Lease(&loan.Claim, algorithms.LeaseAnswer{
+			Asked:      loan.Units,
 			Failed:     !ok,
 			Pause:      leasePause,
 			Allowed:    a.Allowed,
 			Remaining:  a.Remaining,
 			EndsAfter:  a.EndsAfter,
 			EndsBefore: a.EndsBefore,
-		})
-	})
-	if !sent {
-		put(algorithms.LeaseAnswer{Asked: units, Failed: true, Pause: leasePause})
+		}, now)
+		if !told {
+			p.metrics.limit(loan.Limit, countErrors, 1)
+		}
+	}
+	key := loan.Limit.AppendServiceKey(nil, &p.request)
+	if !p.call(loan.Limit, loan.Counter, (*fleet.Counter).AppendRequest, key, loan.Units, put) {
+		put(fleet.Answer{}, false)
 	}
 }
 

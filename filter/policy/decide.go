@@ -64,7 +64,7 @@ type Ruling struct {
 
 	// Of fleet-wide limits:
 	asked       asked
-	asks        int64        // units, of the service: the next lease
+	loan        Loan         // for which to ask the service
 	away        bool         // Failed, for the service has
 	localBucket table.Bucket // to fall back on
 }
@@ -109,7 +109,7 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 		g.cost = u.costOf(r)
 		g.bucket = p.table.Bucket(numbers.seed, key)
 		if u.limit.global {
-			g.asked, g.asks, g.away = unasked, 0, false
+			g.asked, g.loan.Units, g.away = unasked, 0, false
 			g.localBucket = p.table.Bucket(numbers.global.local.seed, key)
 		}
 		n++
@@ -255,7 +255,7 @@ func (p *Policy) take(g *Ruling, now algorithms.Time) bool {
 		if stored || !ok {
 			g.taken = stored
 			if stored && g.Limit.leased {
-				g.asks = g.Decision.Window
+				g.borrow()
 			}
 			return ok
 		}

@@ -77,12 +77,31 @@ func serviceName(l *config.Limit, owner, override string) string {
 	return string(fleet.AppendKey(nil, []byte(l.Name), []byte(owner+"\x00"+override)))
 }
 
-// Asks is how many units the process has to ask the service for, because of this
-// ruling and no other's: the next lease. It says so once.
-func (g *Ruling) Asks() int64 {
-	units := g.asks
-	g.asks = 0
-	return units
+// Loan is the next lease of a process: how many units to ask the service for, and
+// the stock that they are for.
+type Loan struct {
+	Claim
+	Counter *fleet.Counter
+	Units   int64
+}
+
+// Loan is what the process has to ask the service for because of this ruling and
+// no other's. ok is false where that is nothing. It says so once.
+func (g *Ruling) Loan() (l Loan, ok bool) {
+	if g.loan.Units == 0 {
+		return Loan{}, false
+	}
+	l = g.loan
+	g.loan = Loan{}
+	return l, true
+}
+
+// borrow notes the call that a lease's decision has begun, if any. It is the
+// business of whoever has stored that decision.
+func (g *Ruling) borrow() {
+	if units := g.Decision.Window; units > 0 && g.numbers.global != nil {
+		g.loan = Loan{Claim: g.empty(), Counter: g.Counter(), Units: units}
+	}
 }
 
 // IsPending says whether the service has to be asked about the request. A limit
@@ -130,7 +149,11 @@ func (p *Policy) lookAtLease(g *Ruling, now algorithms.Time) bool {
 		}
 		stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &g.Decision, g.now.Mono)
 		if stored || !ok {
-			g.asks = g.Decision.Window
+			g.borrow()
+			if lease.Away(&g.next, g.now) { // it asks whether the service is back
+				p.fallBack(g, now, true)
+				return !g.Failed
+			}
 			return ok
 		}
 	}
@@ -179,9 +202,6 @@ func (p *Policy) Lease(c *Claim, a algorithms.LeaseAnswer, now algorithms.Time) 
 	var d algorithms.Decision
 	return c.change(&p.record, now, &d, func(s *algorithms.State, now algorithms.Time) { lease.Answer(s, now, a) })
 }
-
-// LeaseClaim is the stock that Asks is about.
-func (g *Ruling) LeaseClaim() Claim { return g.empty() }
 
 // AppendServiceKey appends what services know the client by: see fleet.AppendKey.
 // All Envoys of a fleet must agree on it, so it is keyed by nothing.
