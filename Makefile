@@ -25,7 +25,7 @@ PROTOCOLS  := e2e/protocols
 # The name of the image that `make image` builds.
 IMAGE     ?= sluice
 
-.PHONY: help build demo test e2e-docker image bench picture profile fuzz envoy servers lint clean
+.PHONY: help build demo fleet test e2e-docker image bench picture profile fuzz envoy servers lint clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -51,6 +51,9 @@ $(BUILD)/probe.wasm: $(SOURCES)
 
 demo: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy ## see a real Envoy limit real requests
 	$(GO) run ./e2e/demo -envoy $(BUILD)/envoy/$(ENVOY)/envoy -module $(BUILD)/sluice.wasm
+
+fleet: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy servers ## see three real Envoys share one limit
+	$(GO) run ./e2e/fleetdemo
 
 test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run every test, the real Envoys and servers included
 	$(GO) vet ./...
