@@ -17,7 +17,7 @@ func TestTheCommandKeepsWhatItPromises(t *testing.T) {
 	t.Logf("%s", &out)
 	for text, times := range map[string]int{
 		"  limit 3000, promised 3000: as promised\n":         4, // strict, an Envoy killed, and the server
-		"  limit 3000, promised 2730 to 3180: as promised\n": 3, // leases, an Envoy killed
+		"  limit 3000, promised 2581 to 3180: as promised\n": 3, // leases, an Envoy killed
 		"  limit 3000, promised 6000: as promised\n":         1, // each of two Envoys by itself
 		"  limit 3000, promised 0: as promised\n":            1, // who has spent the limit
 		"WRONG": 0,
@@ -37,8 +37,8 @@ func TestASumThatIsNotWhatWasPromisedFails(t *testing.T) {
 		{exactly, limit - 1, false},
 		{exactly, limit, true},
 		{exactly, limit + 1, false},
-		{leased(3), limit - 271, false},
-		{leased(3), limit - 270, true},
+		{leased(3), limit - 420, false},
+		{leased(3), limit - 419, true},
 		{leased(3), limit + 180, true},
 		{leased(3), limit + 181, false},
 		{bound{}, 1, false},

@@ -15,11 +15,11 @@ type bound struct{ least, most int }
 
 var exactly = bound{limit, limit}
 
-// leased is the bound for so many Envoys, as the comment of algorithms.Lease
-// derives it: each may have admitted a lease's worth on credit that the service
-// did not cover, or hold one and a half unspent.
+// leased is the bound for so many Envoys, as algorithms.Lease has it: each may have
+// admitted a lease's worth on credit that the service did not cover, or hold two
+// unspent, and a refusal by the rate limit server may spend almost one more.
 func leased(envoys int) bound {
-	return bound{limit - envoys*largest*3/2, limit + envoys*largest}
+	return bound{limit - (2*envoys+1)*largest + 1, limit + envoys*largest}
 }
 
 // show starts everything, shows everything, and ends everything.
@@ -110,7 +110,7 @@ func (f *fleet) loseTheServer(ctx context.Context, out io.Writer) error {
 	table(out, alone, bound{2 * limit, 2 * limit}) // two are left
 	for i, r := range alone {
 		if err := exactly.check(r.admitted); err != nil {
-			return fmt.Errorf("Envoy %d by itself: %w", i+1, err)
+			return fmt.Errorf("alone, Envoy %d: %w", i+1, err)
 		}
 	}
 	others, err := f.send(ctx, gubernatorStrict, "others", limit, limit)
@@ -120,7 +120,7 @@ func (f *fleet) loseTheServer(ctx context.Context, out io.Writer) error {
 	fmt.Fprint(out, "\n  Meanwhile Gubernator's limit is that of the fleet.")
 	table(out, others, exactly)
 	if err := exactly.check(total(others).admitted); err != nil {
-		return fmt.Errorf("Gubernator's limit: %w", err)
+		return fmt.Errorf("the limit that Gubernator counts: %w", err)
 	}
 	if err := f.rateLimit.Restart(); err != nil {
 		return err
