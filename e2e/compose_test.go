@@ -52,20 +52,22 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-func TestTheComposeFileComesUpLimitsAndGoesDown(t *testing.T) {
+// composed brings a compose file up, with these environment variables, and down
+// when the test ends. The file's path is from the folder envoy/docker.
+func composed(t *testing.T, file string, environment ...string) {
+	t.Helper()
 	needDocker(t)
 	// Compose is a plugin of Docker, or as Debian has it, a program of its own.
 	compose := []string{"docker", "compose"}
 	if exec.Command("docker", "compose", "version").Run() != nil {
 		compose = []string{"docker-compose"}
 	}
-	port, admin := freePort(t), freePort(t)
 	project := fmt.Sprintf("sluice-e2e-%d", os.Getpid())
 	command := func(arguments ...string) *exec.Cmd {
-		file := filepath.Join("..", "envoy", "docker", "compose.yaml")
+		file := filepath.Join("..", "envoy", "docker", file)
 		cmd := exec.Command(compose[0], append(append(compose[1:len(compose):len(compose)],
 			"--file", file, "--project-name", project), arguments...)...)
-		cmd.Env = append(os.Environ(), fmt.Sprintf("SLUICE_PORT=%d", port), fmt.Sprintf("SLUICE_ADMIN_PORT=%d", admin))
+		cmd.Env = append(os.Environ(), environment...)
 		return cmd
 	}
 	t.Cleanup(func() {
@@ -78,8 +80,11 @@ func TestTheComposeFileComesUpLimitsAndGoesDown(t *testing.T) {
 		}
 	})
 	run(t, command("up", "--detach"))
+}
 
-	client := envoytest.NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), envoytest.ClientOptions{NewConnections: true})
+// expectUpstream waits until the upstream of a compose file answers through Envoy.
+func expectUpstream(t *testing.T, client *envoytest.Client) {
+	t.Helper()
 	var first envoytest.Response
 	envoytest.Eventually(t, "the upstream answers through Envoy", func() bool {
 		var err error
@@ -90,6 +95,14 @@ func TestTheComposeFileComesUpLimitsAndGoesDown(t *testing.T) {
 	if !strings.Contains(first.Body, "hello from the upstream") && first.Status != 429 {
 		t.Errorf("got %d %q, want the upstream's answer", first.Status, first.Body)
 	}
+}
+
+func TestTheComposeFileComesUpLimitsAndGoesDown(t *testing.T) {
+	port, admin := freePort(t), freePort(t)
+	composed(t, "compose.yaml", fmt.Sprintf("SLUICE_PORT=%d", port), fmt.Sprintf("SLUICE_ADMIN_PORT=%d", admin))
+
+	client := envoytest.NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), envoytest.ClientOptions{NewConnections: true})
+	expectUpstream(t, client)
 	envoytest.Eventually(t, "a client that sends on and on is refused", func() bool {
 		response := client.Get(t, "/")
 		return response.Status == 429 && response.Header.Get("Ratelimit-Limit") == "5" &&
@@ -100,6 +113,40 @@ func TestTheComposeFileComesUpLimitsAndGoesDown(t *testing.T) {
 	if !strings.Contains(metrics, `sluice_refused{sluice_limit="client"}`) {
 		t.Errorf("the admin endpoint has no sluice_refused; it has\n%s", metrics)
 	}
+}
+
+// Each by itself the Envoys would admit all that is sent here.
+func TestTheComposeFileOfAFleetSharesOneLimit(t *testing.T) {
+	environment := []string{fmt.Sprintf("SLUICE_ADMIN_PORT=%d", freePort(t))}
+	var clients []*envoytest.Client
+	for i := range 3 {
+		port := freePort(t)
+		environment = append(environment, fmt.Sprintf("SLUICE_PORT_%d=%d", i+1, port))
+		clients = append(clients, envoytest.NewClient(t, fmt.Sprintf("127.0.0.1:%d", port), envoytest.ClientOptions{NewConnections: true}))
+	}
+	composed(t, filepath.Join("fleet", "compose.yaml"), environment...)
+	for _, client := range clients {
+		expectUpstream(t, client)
+	}
+	admitted := func(key string) (n int) {
+		for i := range 12 {
+			if clients[i%len(clients)].Get(t, "/", "x-api-key: "+key).Status == 200 {
+				n++
+			}
+		}
+		return n
+	}
+	// Until all workers have found the service some count for themselves.
+	tries := 0
+	envoytest.Eventually(t, "the Envoys admit 10 of 12 requests together", func() bool {
+		tries++
+		return admitted(fmt.Sprint("try-", tries)) == 10
+	})
+	onOneDay(func(key string) {
+		if n := admitted("after-" + key); n != 10 {
+			t.Errorf("the Envoys admit %d of 12 requests together, want 10", n)
+		}
+	})
 }
 
 // Istio and Envoy Gateway take the last layer of an image and look for

@@ -50,7 +50,7 @@ func TestEveryBootstrapThatShipsIsValidAsItIs(t *testing.T) {
 		})
 	}
 	// These find the module where the compose file mounts it.
-	for _, file := range []string{"envoy/docker/envoy.yaml", "envoy/docker/upstream.yaml"} {
+	for _, file := range []string{"envoy/docker/envoy.yaml", "envoy/docker/upstream.yaml", "envoy/docker/fleet/envoy.yaml"} {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			envoytest.Validate(t, strings.ReplaceAll(envoytest.Ship(t, file), "/etc/envoy/sluice.wasm", "build/sluice.wasm"))
 		})
@@ -60,7 +60,7 @@ func TestEveryBootstrapThatShipsIsValidAsItIs(t *testing.T) {
 func TestEveryBootstrapWithTheFilterRestartsDeadVMsAndLabelsItsStats(t *testing.T) {
 	tags := envoytest.Ship(t, "envoy/prometheus/stats-tags.yaml")
 	tags = tags[strings.Index(tags, "stats_config:"):]
-	for _, file := range envoytest.ShippedFiles(t, "envoy/*.yaml", "envoy/docker/envoy.yaml") {
+	for _, file := range envoytest.ShippedFiles(t, "envoy/*.yaml", "envoy/docker/envoy.yaml", "envoy/docker/fleet/envoy.yaml") {
 		text := envoytest.Ship(t, file)
 		instances := strings.Count(text, "envoy.extensions.filters.http.wasm.v3.Wasm")
 		if instances == 0 {

@@ -46,6 +46,15 @@ func Await(condition func() bool) bool {
 // Addr returns host:port of a listener.
 func (e *Envoy) Addr(t testing.TB, listener string) string {
 	t.Helper()
+	addr, err := e.ListenerAddr(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
+}
+
+// ListenerAddr is Addr for what runs outside a test.
+func (e *Envoy) ListenerAddr(listener string) (string, error) {
 	var list struct {
 		Statuses []struct {
 			Name  string `json:"name"`
@@ -57,16 +66,19 @@ func (e *Envoy) Addr(t testing.TB, listener string) string {
 			} `json:"local_address"`
 		} `json:"listener_statuses"`
 	}
-	if err := json.Unmarshal([]byte(e.Admin(t, "/listeners?format=json")), &list); err != nil {
-		t.Fatal(err)
+	body, err := e.get("/listeners?format=json")
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		return "", err
 	}
 	for _, s := range list.Statuses {
 		if s.Name == listener {
-			return net.JoinHostPort(s.Local.Socket.Address, strconv.Itoa(s.Local.Socket.Port))
+			return net.JoinHostPort(s.Local.Socket.Address, strconv.Itoa(s.Local.Socket.Port)), nil
 		}
 	}
-	t.Fatalf("Envoy has no listener %q", listener)
-	return ""
+	return "", fmt.Errorf("Envoy has no listener %q", listener)
 }
 
 // Admin returns the answer of the admin endpoint to a GET of path.
@@ -98,7 +110,7 @@ func (e *Envoy) SetLogLevel(t testing.TB, logger, level string) {
 // expression, by name.
 func (e *Envoy) Stats(t testing.TB, pattern string) map[string]int64 {
 	t.Helper()
-	stats, err := e.stats(pattern)
+	stats, err := e.CurrentStats(pattern)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +123,8 @@ func (e *Envoy) Stat(t testing.TB, name string) int64 {
 	return e.Stats(t, "^"+regexp.QuoteMeta(name)+"$")[name]
 }
 
-func (e *Envoy) stats(pattern string) (map[string]int64, error) {
+// CurrentStats is Stats for what runs outside a test.
+func (e *Envoy) CurrentStats(pattern string) (map[string]int64, error) {
 	body, err := e.get("/stats?filter=" + url.QueryEscape(pattern))
 	if err != nil {
 		return nil, err

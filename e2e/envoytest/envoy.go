@@ -176,7 +176,7 @@ func (e *Envoy) ready() bool {
 	if _, err := e.get("/ready"); err != nil {
 		return false
 	}
-	stats, err := e.stats("listener_manager.workers_started")
+	stats, err := e.CurrentStats("listener_manager.workers_started")
 	return err == nil && stats["listener_manager.workers_started"] == 1
 }
 
