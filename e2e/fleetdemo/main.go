@@ -18,14 +18,18 @@ import (
 )
 
 func main() {
-	// What a signal ends shows itself as an error first, such as that of a request.
 	ctx, stop := signal.NotifyContext(context.Background(),
 		os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	err := run(ctx, os.Stdout)
-	if ctx.Err() != nil {
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, os.Stdout) }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		// Envoys take long to start. Whatever runs dies with this program.
 		err = errors.New("interrupted")
 	}
-	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "\nfleet:", err)
 		os.Exit(1)
