@@ -41,7 +41,7 @@ func serveFleet(t *testing.T, envoys int, config, service string, clusters ...en
 }
 
 // rateLimitServer starts Envoy's rate limit server on a Valkey of its own.
-func rateLimitServer(t *testing.T) *fleettest.Server {
+func rateLimitServer(t testing.TB) *fleettest.Server {
 	t.Helper()
 	return fleettest.StartRateLimit(t, fleettest.StartValkey(t))
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Versions are the Envoy versions that the project supports, oldest first.
@@ -208,6 +209,33 @@ func (e *Envoy) RSS(t testing.TB) int64 {
 	}
 	t.Fatal("the process's status has no VmRSS")
 	return 0
+}
+
+// CPU returns the CPU time that the process has spent so far, of all its threads,
+// as the scheduler counts it.
+func (e *Envoy) CPU(t testing.TB) time.Duration {
+	t.Helper()
+	pid, err := e.pid()
+	if err != nil {
+		t.Fatal(err)
+	}
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("the process has no threads to count (error: %v)", err)
+	}
+	var spent time.Duration
+	for _, thread := range threads {
+		var ns int64
+		text, err := os.ReadFile(thread)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		if _, err := fmt.Sscan(string(text), &ns); err != nil {
+			t.Fatal(err)
+		}
+		spent += time.Duration(ns)
+	}
+	return spent
 }
 
 func writeJSON(file string, value any) error {
