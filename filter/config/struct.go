@@ -8,26 +8,23 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // The tags of the fields of google.protobuf.Struct, Value and ListValue in the
-// binary form: the field's number, and how its content is encoded. (A reader of
-// these few messages is small; package protowire would add 0.33 MB to the module.)
+// binary form: the field's number, and how its content is encoded.
 const (
-	structEntry = 1<<3 | lengthDelimited // a message of a key and a value
-	entryKey    = 1<<3 | lengthDelimited
-	entryValue  = 2<<3 | lengthDelimited
-	valueNull   = 1<<3 | varint
-	valueNumber = 2<<3 | fixed64
-	valueString = 3<<3 | lengthDelimited
-	valueBool   = 4<<3 | varint
-	valueStruct = 5<<3 | lengthDelimited
-	valueList   = 6<<3 | lengthDelimited
-	listElement = 1<<3 | lengthDelimited
-
-	varint          = 0
-	fixed64         = 1
-	lengthDelimited = 2
+	structEntry = 1<<3 | uint64(protowire.BytesType) // a message of a key and a value
+	entryKey    = 1<<3 | uint64(protowire.BytesType)
+	entryValue  = 2<<3 | uint64(protowire.BytesType)
+	valueNull   = 1<<3 | uint64(protowire.VarintType)
+	valueNumber = 2<<3 | uint64(protowire.Fixed64Type)
+	valueString = 3<<3 | uint64(protowire.BytesType)
+	valueBool   = 4<<3 | uint64(protowire.VarintType)
+	valueStruct = 5<<3 | uint64(protowire.BytesType)
+	valueList   = 6<<3 | uint64(protowire.BytesType)
+	listElement = 1<<3 | uint64(protowire.BytesType)
 )
 
 // structBuilder makes a tree of a google.protobuf.Struct in its binary form.
@@ -40,7 +37,7 @@ type structBuilder struct {
 // be one: it begins with the tag of an entry, which is a line feed, and has that of
 // an entry's value, a control character that no JSON contains.
 func looksLikeStruct(document []byte) bool {
-	return bytes.IndexByte(document, structEntry) == 0 && bytes.IndexByte(document, entryValue) > 0
+	return bytes.IndexByte(document, byte(structEntry)) == 0 && bytes.IndexByte(document, byte(entryValue)) > 0
 }
 
 // parseStruct reads a Struct. It is a map and keeps no order: members are put in
@@ -137,7 +134,7 @@ func (b *structBuilder) value(n *node, message []byte, depth int) bool {
 		n.kind, n.text = stringKind, string(content)
 		return utf8.Valid(content)
 	case valueBool:
-		set, _ := binary.Uvarint(content)
+		set, _ := protowire.ConsumeVarint(content)
 		n.kind, n.text = boolKind, strconv.FormatBool(set != 0)
 		return true
 	case valueStruct:
@@ -191,28 +188,20 @@ func formatNumber(f float64) string {
 	return strings.TrimPrefix(strconv.FormatFloat(f, 'g', -1, 64), "+")
 }
 
-// cutField cuts the first field off a message.
+// cutField cuts the first field off a message. Of a message or a text, content is
+// without its length.
 func cutField(message []byte) (tag uint64, content, rest []byte, ok bool) {
-	tag, n := binary.Uvarint(message)
-	if n <= 0 {
+	number, kind, n := protowire.ConsumeTag(message)
+	if n < 0 {
 		return 0, nil, nil, false
 	}
-	message = message[n:]
-	var size uint64
-	switch tag & 7 {
-	case varint:
-		_, n = binary.Uvarint(message)
-		size = uint64(n)
-		ok = n > 0
-	case fixed64:
-		size, ok = 8, true
-	case lengthDelimited:
-		size, n = binary.Uvarint(message)
-		ok = n > 0
-		message = message[max(n, 0):]
-	}
-	if !ok || size > uint64(len(message)) {
+	size := protowire.ConsumeFieldValue(number, kind, message[n:])
+	if size < 0 {
 		return 0, nil, nil, false
 	}
-	return tag, message[:size], message[size:], true
+	content, rest = message[n:n+size], message[n+size:]
+	if kind == protowire.BytesType {
+		content, _ = protowire.ConsumeBytes(content)
+	}
+	return protowire.EncodeTag(number, kind), content, rest, true
 }

@@ -131,7 +131,7 @@ func part(number protowire.Number, content []byte) []byte {
 func TestABrokenStructIsRefusedAndNeverRead(t *testing.T) {
 	const broken = "document: a google.protobuf.Struct in its binary form, but broken: want it as it was encoded"
 	whole := asStruct(t, `{"limits": {"per-ip": `+bucket+`}}`)
-	for cut := bytes.IndexByte(whole, entryValue) + 1; cut < len(whole); cut++ {
+	for cut := bytes.IndexByte(whole, byte(entryValue)) + 1; cut < len(whole); cut++ {
 		if c, err := Parse(whole[:cut]); c != nil || err == nil || err.Error() != broken {
 			t.Fatalf("cut to %d bytes: %+v, %v", cut, c, err)
 		}
