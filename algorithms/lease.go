@@ -281,7 +281,8 @@ func (l *Lease) call(k *stock, now int64) int64 {
 }
 
 // sized returns the size of the next lease: twice the last one where that was
-// used up in less than the pace, and smaller as it lasted longer than two.
+// used up in less than the pace, or went into a debt that is back already, and
+// smaller as it lasted longer than two.
 func (l *Lease) sized(k *stock, now int64) int64 {
 	size := min(max(k.size, 1), l.terms.Largest)
 	if k.phase == leaseRefused && l.terms.Window == 0 {
@@ -295,7 +296,7 @@ func (l *Lease) sized(k *stock, now int64) int64 {
 	}
 	lasted := until(now, k.until)
 	switch {
-	case lasted < l.pace && k.used >= (size+1)/2:
+	case lasted < l.pace && (k.used >= (size+1)/2 || k.tokens <= 0 && l.ask(k, size) >= size):
 		return min(2*size, l.terms.Largest)
 	case lasted > 2*l.pace:
 		return max(size/2, min(size, k.used/max(int64(lasted/max(l.pace, 1)), 1)), 1)

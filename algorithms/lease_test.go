@@ -237,3 +237,34 @@ func TestCreditSurvivesAnAnswerWhoseWindowMayBeOver(t *testing.T) {
 		t.Fatalf("owes %d: %+v", -k.tokens, d)
 	}
 }
+
+// Where each lease is spent on a debt before anybody asks again, the next one is
+// larger all the same, or a busy process would call for a few units at a time.
+func TestLeasesThatOnlyRepayDebtsGrow(t *testing.T) {
+	const (
+		step  = time.Millisecond // from one request to the next
+		delay = 4                // steps that an answer takes
+	)
+	l := mustLease(t, minuteLease())
+	now, end := Time{Mono: 1}, int64(30*time.Second)
+	var s State
+	remaining, calls, pending, due := int64(5000), 0, int64(0), 0
+	for n := range 2000 {
+		if pending > 0 && n == due {
+			remaining -= pending
+			l.Answer(&s, now, LeaseAnswer{Asked: pending, Allowed: true, Remaining: remaining, EndsAfter: end, EndsBefore: end + 1})
+			pending = 0
+		}
+		var d Decision
+		if s, d = Decide(l, s, now, 1); !d.Allowed {
+			t.Fatal("refused, with", remaining, "left")
+		}
+		if d.Window > 0 {
+			calls, pending, due = calls+1, d.Window, n+delay
+		}
+		now = now.plus(step)
+	}
+	if calls > 40 {
+		t.Errorf("%d calls for 2000 requests, want about one for each half of a lease", calls)
+	}
+}
