@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/sluice-proxy/sluice/e2e/envoytest"
+	"github.com/sluice-proxy/sluice/e2e/fleettest"
+)
+
+// failingLimit is what a client may have of a fleet-wide limit in these tests.
+const failingLimit = 40
+
+// policies are what on_failure can be.
+var policies = []string{"local", "allow", "deny"}
+
+// serveFailing starts an Envoy in which a listener for each mode and policy, named
+// "strict-local" and so on, asks the service of a cluster about a limit.
+func serveFailing(t *testing.T, protocol, cluster string, clusters ...envoytest.Object) *envoytest.Envoy {
+	t.Helper()
+	var listeners []envoytest.Listener
+	for _, mode := range []string{"strict", "lease"} {
+		for _, policy := range policies {
+			name := mode + "-" + policy
+			listeners = append(listeners, envoytest.Listener{Name: name, Filters: filters{envoytest.Wasm{
+				Name:   name,
+				Module: envoytest.Module(t, "sluice.wasm"),
+				Config: fmt.Sprintf(`{
+					"global": {"cluster": %q, "protocol": %q, "mode": %q, "on_failure": %q, "timeout": "300ms"},
+					"limits": {%q: {"algorithm": "fixed_window", "limit": %d, "window": "1d", "key": ["client=header:x-client"], "scope": "global"}},
+					"rules":  [{"limits": [%q]}]}`, cluster, protocol, mode, policy, name, failingLimit, name),
+			}.Filter()}})
+		}
+	}
+	return envoytest.Start(t, envoytest.Options{
+		Workers: workers, Upstream: envoytest.NewUpstream(t), Listeners: listeners, Clusters: clusters,
+	})
+}
+
+// sendAsOne sends requests of one client, many at once, and counts the answers by
+// their status.
+func sendAsOne(t *testing.T, addr, client string, requests int) envoytest.Tally {
+	t.Helper()
+	clients := make([]*envoytest.Client, 8)
+	for i := range clients {
+		clients[i] = envoytest.NewClient(t, addr, envoytest.ClientOptions{})
+	}
+	tally, err := envoytest.AtOnce(requests, func(i int) (envoytest.Response, error) {
+		return clients[i%len(clients)].Send("GET", "/", "x-client: "+client)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tally
+}
+
+// expectPolicy checks what becomes of 100 requests while the service is away.
+func expectPolicy(t *testing.T, envoy *envoytest.Envoy, listener, policy, client string) {
+	t.Helper()
+	want := map[string]string{
+		"local": fmt.Sprint(envoytest.Tally{http.StatusOK: failingLimit, http.StatusTooManyRequests: 100 - failingLimit}),
+		"allow": fmt.Sprint(envoytest.Tally{http.StatusOK: 100}),
+		"deny":  fmt.Sprint(envoytest.Tally{http.StatusServiceUnavailable: 100}),
+	}[policy]
+	if got := fmt.Sprint(sendAsOne(t, envoy.Addr(t, listener), client, 100)); got != want {
+		t.Errorf("%s: got answers by status %v while the service is away, want %v", listener, got, want)
+	}
+}
+
+// expectAllPolicies checks all modes and policies, with clients that are new.
+func expectAllPolicies(t *testing.T, envoy *envoytest.Envoy, client string) {
+	t.Helper()
+	for _, policy := range policies {
+		expectPolicy(t, envoy, "strict-"+policy, policy, client)
+
+		// A lease lends a request what it needs until it knows that there is nobody.
+		leased := "lease-" + policy
+		failed := limitStat(leased, "call_errors")
+		before := envoy.Stat(t, failed)
+		first := envoytest.NewClient(t, envoy.Addr(t, leased), envoytest.ClientOptions{})
+		expectAdmitted(t, first.Get(t, "/", "x-client: "+client))
+		envoytest.Eventually(t, leased+" has missed an answer", func() bool { return envoy.Stat(t, failed) > before })
+		expectPolicy(t, envoy, leased, policy, client)
+	}
+}
+
+// expectDecided waits until the service decides again: a client that no process
+// knows gets the limit from all of a listener's workers together, and each
+// refusal is the service's.
+func expectDecided(t *testing.T, envoy *envoytest.Envoy, listener string) {
+	t.Helper()
+	try := 0
+	envoytest.Eventually(t, "the service decides again about "+listener, func() bool {
+		try++
+		failed := limitStat(listener, "call_errors")
+		before, calls := envoy.Stat(t, failed), envoy.Stat(t, limitStat(listener, "calls"))
+		sendAsOne(t, envoy.Addr(t, listener), fmt.Sprint("back-", try), 16)
+		return envoy.Stat(t, failed) == before && envoy.Stat(t, limitStat(listener, "calls")) > calls
+	})
+}
+
+func TestOnFailureDecidesWhileTheServiceIsAway(t *testing.T) {
+	for _, service := range []struct {
+		protocol string
+		server   *fleettest.Server
+	}{
+		{"rls", rateLimitServer(t)},
+		{"gubernator", fleettest.StartGubernator(t)},
+	} {
+		t.Run(service.protocol, func(t *testing.T) {
+			envoy := serveFailing(t, service.protocol, "service", envoytest.HTTP2Cluster("service", service.server.Addr()))
+			for _, policy := range policies {
+				tally := sendAsOne(t, envoy.Addr(t, "strict-"+policy), "before", 100)
+				if tally[http.StatusOK] != failingLimit || tally[http.StatusTooManyRequests] != 100-failingLimit {
+					t.Errorf("strict-%s: got answers by status %v, want %d admitted", policy, tally, failingLimit)
+				}
+			}
+			service.server.Kill()
+			expectAllPolicies(t, envoy, "killed")
+			if err := service.server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			for _, policy := range policies {
+				expectDecided(t, envoy, "strict-"+policy)
+				expectDecided(t, envoy, "lease-"+policy)
+			}
+			if err := service.server.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			expectAllPolicies(t, envoy, "paused")
+			if err := service.server.Resume(); err != nil {
+				t.Fatal(err)
+			}
+			for _, policy := range policies {
+				expectDecided(t, envoy, "strict-"+policy)
+				expectDecided(t, envoy, "lease-"+policy)
+			}
+		})
+	}
+}
+
+func TestOnFailureDecidesWhereThereIsNoService(t *testing.T) {
+	answers := envoytest.NewUpstream(t) // no gRPC, so what it says is nonsense
+	for name, clusters := range map[string][]envoytest.Object{
+		"unknown cluster":       nil,
+		"without endpoints":     {envoytest.HTTP2Cluster("service")},
+		"no circuit breaker":    {envoytest.Thresholds(envoytest.HTTP2Cluster("service", "127.0.0.1:1"), envoytest.Object{"max_requests": 0, "max_pending_requests": 0})},
+		"answers with nonsense": {envoytest.HTTP2Cluster("service", fmt.Sprintf("127.0.0.1:%d", answers.Port()))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			expectAllPolicies(t, serveFailing(t, "rls", "service", clusters...), "nobody")
+		})
+	}
+}
