@@ -188,7 +188,6 @@ func TestARequestNeverWaitsForALimitInShadow(t *testing.T) {
 	}
 }
 
-
 func TestALimitInShadowIsAskedAboutOnlyWhenTheRequestIsAdmitted(t *testing.T) {
 	const shadowed = `"s":{"algorithm":"fixed_window","limit":10,"window":"1h","key":["ip"],"scope":"global","shadow":true}`
 	host := wasmtest.New(t, wasmtest.Module(t))
