@@ -101,15 +101,18 @@ func expectDecided(t *testing.T, envoy *envoytest.Envoy, listener string) {
 }
 
 func TestOnFailureDecidesWhileTheServiceIsAway(t *testing.T) {
+	rateLimit, gubernator, store := rateLimitServer(t), fleettest.StartGubernator(t), fleettest.StartValkey(t)
 	for _, service := range []struct {
-		protocol string
-		server   *fleettest.Server
+		name, protocol string
+		asked          *fleettest.Server
+		server         *fleettest.Server // the one that fails
 	}{
-		{"rls", rateLimitServer(t)},
-		{"gubernator", fleettest.StartGubernator(t)},
+		{"rls", "rls", rateLimit, rateLimit},
+		{"the store behind rls", "rls", fleettest.StartRateLimit(t, store), store},
+		{"gubernator", "gubernator", gubernator, gubernator},
 	} {
-		t.Run(service.protocol, func(t *testing.T) {
-			envoy := serveFailing(t, service.protocol, "service", envoytest.HTTP2Cluster("service", service.server.Addr()))
+		t.Run(service.name, func(t *testing.T) {
+			envoy := serveFailing(t, service.protocol, "service", envoytest.HTTP2Cluster("service", service.asked.Addr()))
 			for _, policy := range policies {
 				tally := sendAsOne(t, envoy.Addr(t, "strict-"+policy), "before", 100)
 				if tally[http.StatusOK] != failingLimit || tally[http.StatusTooManyRequests] != 100-failingLimit {

@@ -12,7 +12,7 @@ import (
 // a header names. The global object has further fields.
 func windowed(limit int, global string) string {
 	return fmt.Sprintf(`{
-		"global": {"cluster": "service", "timeout": "2s", %s},
+		"global": {"cluster": "service", "timeout": "10s", %s},
 		"limits": {"fleet": {"algorithm": "fixed_window", "limit": %d, "window": "1d", "key": ["client=header:x-client"], "scope": "global"}},
 		"rules":  [{"limits": ["fleet"]}]
 	}`, global, limit)
