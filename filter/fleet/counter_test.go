@@ -45,53 +45,32 @@ func TestRequestsAreTheseBytes(t *testing.T) {
 		hour     = "0a08" + "643a6c3a686f7572" + "12016b"
 		leaky    = "0a0a" + "643a6c3a6275636b6574" + "12016b"
 	)
-	for _, c := range []struct {
-		name    string
-		counter *Counter
-		hits    int64
-		want    string
-	}{
-		{"RLS, 5 hits", rls, 5, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
-		{"RLS, a look", rls, 0, "0a0164" + "122f" + entries + override + "1a00"},
-		{"RLS, more than there are", rls, 301, "0a0164" + "122f" + entries + override + "1a00"},
-		{"window, more than there are", window, 301, "0a14" + hour + "20ac02" + "2801" + "3804"},
-		{"bucket, more than there are", bucket, 3, "0a18" + leaky + "2002" + "289003" + "3001" + "4002"},
-		{"RLS, below 0", rls, -1, "0a0164" + "122f" + entries + override + "1a00"},
-		{"window, 5 hits", window, 5, "0a16" + hour + "1805" + "20ac02" + "2801" + "3804"},
-		{"window, a look", window, 0, "0a14" + hour + "20ac02" + "2801" + "3804"},
-		{"bucket, 2 hits", bucket, 2, "0a1a" + leaky + "1802" + "2002" + "289003" + "3001" + "4002"},
-	} {
-		if got := hex.EncodeToString(c.counter.AppendRequest(nil, []byte("k"), c.hits)); got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
-		}
-	}
-}
-
-// What is charged is spent already: it is taken as far as it can be.
-func TestChargesAreTheseBytes(t *testing.T) {
-	rls := counter(t)(NewRLS("d", "l", time.Minute, 300))
-	window := counter(t)(NewGubernatorWindow("d", "l", time.Hour, 300))
-	bucket := counter(t)(NewGubernatorBucket("d", "l", 2, rate(t, "5/s")))
-	const (
-		entries  = "0a0a" + "0a056c696d697412016c" + "0a0e" + "0a04756e697412066d696e757465" + "0a08" + "0a036b657912016b"
-		override = "1205" + "08ac02" + "1002"
-		hour     = "0a08" + "643a6c3a686f7572" + "12016b"
-		leaky    = "0a0a" + "643a6c3a6275636b6574" + "12016b"
-	)
+	request, charge := (*Counter).AppendRequest, (*Counter).AppendCharge
 	for _, c := range []struct {
 		name    string
 		counter *Counter
 		units   int64
+		append  func(c *Counter, dst, key []byte, units int64) []byte
 		want    string
 	}{
-		{"RLS", rls, 5, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
-		{"RLS, more than there are", rls, 301, "0a0164" + "1232" + entries + override + "1a03" + "08ad02"},
-		{"window", window, 5, "0a16" + hour + "1805" + "20ac02" + "2801" + "3824"},
-		{"window, more than there are", window, 301, "0a17" + hour + "18ac02" + "20ac02" + "2801" + "3824"},
-		{"bucket", bucket, 1, "0a1c" + leaky + "1801" + "2002" + "289003" + "3001" + "4002" + "3820"},
-		{"bucket, more than there are", bucket, 5, "0a1c" + leaky + "1802" + "2002" + "289003" + "3001" + "4002" + "3820"},
+		{"RLS, 5 hits", rls, 5, request, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
+		{"RLS, a look", rls, 0, request, "0a0164" + "122f" + entries + override + "1a00"},
+		{"RLS, more than there are", rls, 301, request, "0a0164" + "122f" + entries + override + "1a00"},
+		{"window, more than there are", window, 301, request, "0a14" + hour + "20ac02" + "2801" + "3804"},
+		{"bucket, more than there are", bucket, 3, request, "0a18" + leaky + "2002" + "289003" + "3001" + "4002"},
+		{"RLS, below 0", rls, -1, request, "0a0164" + "122f" + entries + override + "1a00"},
+		{"window, 5 hits", window, 5, request, "0a16" + hour + "1805" + "20ac02" + "2801" + "3804"},
+		{"window, a look", window, 0, request, "0a14" + hour + "20ac02" + "2801" + "3804"},
+		{"bucket, 2 hits", bucket, 2, request, "0a1a" + leaky + "1802" + "2002" + "289003" + "3001" + "4002"},
+		// What is charged is spent already: it is taken as far as it can be.
+		{"RLS, charged", rls, 5, charge, "0a0164" + "1231" + entries + override + "1a02" + "0805"},
+		{"RLS, more than there are, charged", rls, 301, charge, "0a0164" + "1232" + entries + override + "1a03" + "08ad02"},
+		{"window, charged", window, 5, charge, "0a16" + hour + "1805" + "20ac02" + "2801" + "3824"},
+		{"window, more than there are, charged", window, 301, charge, "0a17" + hour + "18ac02" + "20ac02" + "2801" + "3824"},
+		{"bucket, charged", bucket, 1, charge, "0a1c" + leaky + "1801" + "2002" + "289003" + "3001" + "4002" + "3820"},
+		{"bucket, more than there are, charged", bucket, 5, charge, "0a1c" + leaky + "1802" + "2002" + "289003" + "3001" + "4002" + "3820"},
 	} {
-		if got := hex.EncodeToString(c.counter.AppendCharge(nil, []byte("k"), c.units)); got != c.want {
+		if got := hex.EncodeToString(c.append(c.counter, nil, []byte("k"), c.units)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
