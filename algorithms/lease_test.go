@@ -268,3 +268,25 @@ func TestLeasesThatOnlyRepayDebtsGrow(t *testing.T) {
 		t.Errorf("%d calls for 2000 requests, want about one for each half of a lease", calls)
 	}
 }
+
+// What an answer that comes late grants is of a window that is over: it is not
+// spent in the next one, whose end and remaining units stay as they were told.
+func TestAnAnswerOfAnOlderWindowChangesNothing(t *testing.T) {
+	l := mustLease(t, minuteLease())
+	now := Time{Mono: 1}
+	var s State
+	s, _ = Decide(l, s, now, 1)
+	told := func(at, end time.Duration, asked, remaining int64) LeaseAnswer {
+		now.Mono = int64(at)
+		return LeaseAnswer{Asked: asked, Allowed: true, Remaining: remaining, EndsAfter: int64(end), EndsBefore: int64(end + time.Second)}
+	}
+	l.Answer(&s, now, told(time.Second, 30*time.Second, 1, 4999))
+	now.Mono = int64(40 * time.Second)
+	s, _ = Decide(l, s, now, 1)
+	l.Answer(&s, now, told(41*time.Second, 90*time.Second, 10, 4000))
+	_, before := Decide(l, s, now, 0)
+	l.Answer(&s, now, told(42*time.Second, 30*time.Second, 200, 100))
+	if _, after := Decide(l, s, now, 0); after.Remaining != before.Remaining {
+		t.Errorf("%d are left after the late answer, want the %d of before", after.Remaining, before.Remaining)
+	}
+}
