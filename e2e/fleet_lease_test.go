@@ -209,7 +209,8 @@ func (f *leased) testIdle(t *testing.T) {
 		}
 		least, _ := f.bounds(leasedLimit, envoys)
 		admitted := len(idle)*used + drain(t, busy, "/day", client)
-		expectWithin(t, "while two are idle", admitted, least-len(idle)*2*used, leasedLimit+largest(leasedLimit))
+		// An idle Envoy may still owe what it has used, which only its next lease repays.
+		expectWithin(t, "while two are idle", admitted, least-len(idle)*2*used, leasedLimit+largest(leasedLimit)+len(idle)*used)
 
 		// What they have held is not lost.
 		_, most := f.bounds(leasedLimit, envoys)
