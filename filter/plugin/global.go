@@ -134,7 +134,7 @@ func (p *Plugin) call(limit *policy.Limit, counter *fleet.Counter, request encod
 	protocol := counter.Protocol()
 	message := request(counter, nil, key, units)
 	p.metrics.limit(limit, countCalls, 1)
-	status := host.GRPCCall(service.Cluster, protocol.Service(), protocol.Method(), message, service.Timeout, func(status int, message []byte) {
+	status := host.GRPCCall(p.id, service.Cluster, protocol.Service(), protocol.Method(), message, service.Timeout, func(status int, message []byte) {
 		now, ok := p.time(true)
 		var answer fleet.Answer
 		if ok = ok && status == 0; ok {

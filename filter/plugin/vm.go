@@ -122,10 +122,11 @@ func (vm *VM) End(id uint32) {
 }
 
 // DeletePlugin implements bridge.Streams. Its last stream has ended, but a tick
-// may still be set, and would come for ever.
+// may still be set, and would come for ever, and calls may be in flight.
 func (vm *VM) DeletePlugin(id uint32) {
 	if p := vm.plugins[id]; p != nil {
 		p.setPeriod(0)
+		host.ForgetGRPCCalls(id)
 	}
 	delete(vm.plugins, id)
 	vm.last = nil

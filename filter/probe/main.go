@@ -193,7 +193,7 @@ func (v *vm) http(id uint32, cluster string) uint32 {
 
 // grpc asks the named cluster and waits for its answer.
 func (v *vm) grpc(id uint32, cluster string) uint32 {
-	status := host.GRPCCall(cluster, "probe.Service", "Method", []byte("question"), time.Second, func(status int, message []byte) {
+	status := host.GRPCCall(v.streams[id].plugin.id, cluster, "probe.Service", "Method", []byte("question"), time.Second, func(status int, message []byte) {
 		v.resume(id, fmt.Sprintf("%d %s", status, message))
 	})
 	if status != host.OK {
