@@ -85,21 +85,42 @@ func decision(a *fleet.Answer, c *fleet.Counter) algorithms.Decision {
 	}
 }
 
-// heard goes on with a request about which all has been heard, unless it is gone.
+// heard goes on with a request about which all has been heard, unless it is gone
+// or has got a response meanwhile.
 func (p *Plugin) heard(a *asking) {
 	s := p.vm.streams.find(a.stream)
-	if s == nil || s.lasting == nil || s.lasting.asking != a || host.SetEffectiveContext(a.stream) != host.OK {
+	if s == nil || s.lasting == nil || s.lasting.asking != a || s.lasting.answered || !reach(a.stream) {
 		return
 	}
 	defer host.SetEffectiveContext(p.id)
-	s.lasting.asking = nil
+	action, returned := uint32(host.Pause), false
+	defer func() {
+		if !returned { // but panicked, which must not leave it waiting
+			action = p.vm.RequestHeadersFailed(s.id)
+		}
+		if action == uint32(host.Continue) {
+			p.resume()
+		}
+	}()
 	p.request.begin(a.policy.AllHeaders)
 	p.request.rule = a.rule.Name
+	testTrapAtAnswer()
 	now, ok := p.time(a.rule.UsesWall)
+	s.lasting.asking = nil
 	o := a.policy.Conclude(a.rulings, now, ok)
-	if p.conclude(s, a.policy, a.rule, o, now) == uint32(host.Continue) {
-		p.resume()
+	action = p.conclude(s, a.policy, a.rule, o, now)
+	returned = true
+}
+
+// reach makes a stream the one that hostcalls speak of. It returns false where
+// the host knows no such stream.
+func reach(stream uint32) bool {
+	for range resumeTries {
+		if host.SetEffectiveContext(stream) == host.OK {
+			return true
+		}
 	}
+	return false
 }
 
 // resume has the effective stream's request go on. Where the host does not do

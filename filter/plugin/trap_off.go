@@ -2,5 +2,7 @@
 
 package plugin
 
-// testTrap does nothing in a real build.
+// testTrap and testTrapAtAnswer do nothing in a real build.
 func testTrap() {}
+
+func testTrapAtAnswer() {}

@@ -17,5 +17,13 @@ func testTrap() {
 	}
 }
 
+// testTrapAtAnswer panics where a request's header asks for that once a service
+// has answered.
+func testTrapAtAnswer() {
+	if value, _ := host.RequestHeader("x-sluice-trap"); string(value) == "answer" {
+		panic("asked for by x-sluice-trap")
+	}
+}
+
 //go:noinline
 func recurse(n int) int { return recurse(n+1) + n }
