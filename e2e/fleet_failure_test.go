@@ -3,6 +3,9 @@ package e2e
 import (
 	"fmt"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sluice-proxy/sluice/e2e/envoytest"
@@ -153,6 +156,128 @@ func TestOnFailureDecidesWhereThereIsNoService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expectAllPolicies(t, serveFailing(t, "rls", "service", clusters...), "nobody")
+		})
+	}
+}
+
+// load is a stream of requests that goes on until it is ended.
+type load struct {
+	listener string
+	stop     chan struct{}
+	done     sync.WaitGroup
+	answered atomic.Int64
+
+	mu       sync.Mutex
+	tally    envoytest.Tally
+	failures []error
+}
+
+// startLoad has several senders send one request after the other to a listener.
+func startLoad(t *testing.T, envoy *envoytest.Envoy, listener string) *load {
+	t.Helper()
+	l := &load{listener: listener, stop: make(chan struct{}), tally: envoytest.Tally{}}
+	for i := range 4 {
+		sender := envoytest.NewClient(t, envoy.Addr(t, listener), envoytest.ClientOptions{})
+		l.done.Go(func() { l.send(sender, i) })
+	}
+	return l
+}
+
+// send sends as one client after the other, none of which uses up its limit, so
+// that there is always somebody about whom the service has to be asked.
+func (l *load) send(sender *envoytest.Client, number int) {
+	const each = 8
+	for i := 0; ; i++ {
+		select {
+		case <-l.stop:
+			return
+		default:
+		}
+		response, err := sender.Send("GET", "/", fmt.Sprintf("x-client: loaded-%d-%d", number, i/each))
+		l.mu.Lock()
+		if err != nil {
+			l.failures = append(l.failures, err)
+			l.mu.Unlock()
+			return
+		}
+		l.tally[response.Status]++
+		l.mu.Unlock()
+		l.answered.Add(1)
+	}
+}
+
+// goesOn waits until so many more have been answered.
+func (l *load) goesOn(t *testing.T, more int64) {
+	t.Helper()
+	until := l.answered.Load() + more
+	envoytest.Eventually(t, "requests of "+l.listener+" are answered", func() bool { return l.answered.Load() >= until })
+}
+
+// end ends the load and returns the answers by status.
+func (l *load) end(t *testing.T) envoytest.Tally {
+	t.Helper()
+	close(l.stop)
+	l.done.Wait()
+	for _, err := range l.failures {
+		t.Errorf("%s: a request has no answer: %v", l.listener, err)
+	}
+	return l.tally
+}
+
+// Whatever befalls the service while requests come, each has an answer, of a kind
+// that its policy allows.
+func TestEachRequestIsAnsweredWhateverBefallsTheServiceMeanwhile(t *testing.T) {
+	for _, protocol := range []string{"rls", "gubernator"} {
+		t.Run(protocol, func(t *testing.T) {
+			server := map[string]func() *fleettest.Server{
+				"rls":        func() *fleettest.Server { return rateLimitServer(t) },
+				"gubernator": func() *fleettest.Server { return fleettest.StartGubernator(t) },
+			}[protocol]()
+			envoy := serveFailing(t, protocol, "service", envoytest.HTTP2Cluster("service", server.Addr()))
+			loads := map[string]*load{}
+			for _, policy := range policies {
+				loads["strict-"+policy] = startLoad(t, envoy, "strict-"+policy)
+				loads["lease-"+policy] = startLoad(t, envoy, "lease-"+policy)
+			}
+			allGoOn := func() {
+				t.Helper()
+				for _, l := range loads {
+					l.goesOn(t, 40)
+				}
+			}
+			allGoOn()
+			for range 2 {
+				server.Kill()
+				allGoOn()
+				if err := server.Restart(); err != nil {
+					t.Fatal(err)
+				}
+				allGoOn()
+				if err := server.Pause(); err != nil {
+					t.Fatal(err)
+				}
+				allGoOn()
+				if err := server.Resume(); err != nil {
+					t.Fatal(err)
+				}
+				allGoOn()
+			}
+			for name, l := range loads {
+				tally := l.end(t)
+				denied, refused := tally[http.StatusServiceUnavailable], tally[http.StatusTooManyRequests]
+				others := tally[http.StatusOK] + denied + refused
+				for _, n := range tally {
+					others -= n
+				}
+				// Strictly nobody is beyond a limit. Beside a lease there is only so much credit.
+				if others != 0 || (denied > 0) != strings.HasSuffix(name, "-deny") || refused > 0 && strings.HasPrefix(name, "strict-") {
+					t.Errorf("%s: answers by status %v", name, tally)
+				}
+			}
+			for _, policy := range policies {
+				expectDecided(t, envoy, "strict-"+policy)
+				expectDecided(t, envoy, "lease-"+policy)
+			}
 		})
 	}
 }
