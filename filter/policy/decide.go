@@ -108,8 +108,9 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 		}
 		g.cost = u.costOf(r)
 		g.bucket = p.table.Bucket(numbers.seed, key)
+		// What is left there is of another limit, where another rule's came before.
+		g.asked, g.loan.Units, g.away = unasked, 0, false
 		if u.limit.global {
-			g.asked, g.loan.Units, g.away = unasked, 0, false
 			g.localBucket = p.table.Bucket(numbers.global.local.seed, key)
 		}
 		n++

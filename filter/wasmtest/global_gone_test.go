@@ -268,3 +268,24 @@ func TestAnErrorOfGubernatorsIsAFailureWhateverItsStatus(t *testing.T) {
 		}
 	}
 }
+
+// What asked about one rule's limits must say nothing of another rule's.
+func TestRequestsUnderDifferentRulesAskForTheirOwnLimitsOnly(t *testing.T) {
+	host := wasmtest.New(t, wasmtest.Module(t))
+	plugin := start(t, host, fleetConfig("rls", "", minute+","+dayOfMany,
+		`{"match":{"path":"/x"},"limits":["x"]},{"match":{"path":"/p"},"limits":["p"]},{"limits":["x","p"]}`))
+	for range 2 {
+		for _, path := range []string{"/x", "/", "/p"} {
+			s := begin(plugin, request{address: client(1), path: path})
+			if path == "/p" {
+				expectCalls(t, plugin, 0)
+			} else {
+				plugin.AnswerGRPC(only(t, plugin).ID, rlsAnswer(rlsOK, 10, rlsMinute, 3, 42))
+			}
+			if got := finish(t, s); got.status != 200 {
+				t.Errorf("%s: got %+v", path, got)
+			}
+		}
+	}
+	expectCounts(t, host, map[string]uint64{"x.allowed": 4, "x.calls": 4, "p.allowed": 4, "p.calls": 0, "p.errors": 0})
+}
