@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/sluice-proxy/sluice/e2e/envoytest"
 	"github.com/sluice-proxy/sluice/e2e/fleettest"
@@ -23,42 +22,6 @@ func TestAFleetAdmitsExactlyTheLimitWhenItAsksStrictly(t *testing.T) {
 					t.Errorf("got answers by status %v, want %d of 200 and %d of 429", tally, limit, requests-limit)
 				}
 			})
-		})
-	}
-}
-
-// These names are such that Envoy, given them bare, would take them for a message.
-func TestAServicesClusterMayHaveAnyName(t *testing.T) {
-	server := rateLimitServer(t)
-	names := []string{"model", "envoy", "xa"}
-	o := envoytest.Options{Upstream: envoytest.NewUpstream(t)}
-	for _, name := range names {
-		o.Clusters = append(o.Clusters, envoytest.HTTP2Cluster(name, server.Addr()))
-		o.Listeners = append(o.Listeners, envoytest.Listener{Name: name, Filters: filters{envoytest.Wasm{
-			Name:   name,
-			Module: envoytest.Module(t, "sluice.wasm"),
-			Config: fmt.Sprintf(`{
-				"global": {"cluster": %q, "protocol": "rls", "timeout": "5s", "on_failure": "deny"},
-				"limits": {%[1]q: {"algorithm": "fixed_window", "limit": 2, "window": "1d", "key": ["client=header:x-client"], "scope": "global"}},
-				"rules":  [{"limits": [%[1]q]}]}`, name),
-		}.Filter()}})
-	}
-	envoy := envoytest.Start(t, o)
-	for _, name := range names {
-		client := envoytest.NewClient(t, envoy.Addr(t, name), envoytest.ClientOptions{})
-		onOneDay(func(key string) {
-			header := "x-client: " + key
-			for remaining := 1; remaining >= 0; remaining-- {
-				response := client.Get(t, "/", header)
-				expectAdmitted(t, response)
-				expectLimit(t, response, 2, remaining)
-			}
-			response := client.Get(t, "/", header)
-			expectRefused(t, response)
-			reset, retry := number(t, response, "RateLimit-Reset"), number(t, response, "Retry-After")
-			if untilMidnight := int(24*time.Hour/time.Second) - int(time.Now().UTC().Unix()%86_400); reset < untilMidnight-5 || reset > untilMidnight+5 || retry < reset {
-				t.Errorf("cluster %s: Reset is %d and Retry-After %d, want the %d s until midnight", name, reset, retry, untilMidnight)
-			}
 		})
 	}
 }
