@@ -36,6 +36,10 @@ type Time struct {
 // algorithm (and window) with other numbers: what was spent stays spent.
 type State [4]uint64
 
+// Set makes s another state, word by word: WebAssembly copies an array by a call
+// of the host's.
+func (s *State) Set(t *State) { s[0], s[1], s[2], s[3] = t[0], t[1], t[2], t[3] }
+
 // Decision is what a Limiter says about one request.
 type Decision struct {
 	// Allowed says whether the request is admitted.
@@ -68,6 +72,14 @@ type Decision struct {
 	// in a queue the end of the request's places, of requests in flight the slice
 	// in which this one was registered. 0 where nothing was taken.
 	Window int64
+}
+
+// begin makes d a decision about a limit, of which the rest is to be said. It goes
+// field by field for the reason of State.Set.
+func (d *Decision) begin(limit int64) {
+	d.Allowed, d.Never = false, false
+	d.Wait, d.RetryAfter, d.Window = 0, 0, 0
+	d.Limit, d.Remaining, d.Reset = limit, 0, 0
 }
 
 // Limiter decides by one algorithm under one set of numbers. Implementations

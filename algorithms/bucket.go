@@ -65,7 +65,7 @@ func checkUnits(name string, n int64) error {
 func (b *bucket) Decide(s *State, now Time, cost int64, d *Decision) {
 	l := loadLevel(s, b.rate).fallenAt(now.Mono, b.rate)
 	left := b.capacity - l.units() // below 0 in debt
-	*d = Decision{Limit: b.capacity}
+	d.begin(b.capacity)
 	switch {
 	case cost > b.capacity:
 		d.Never = true

@@ -16,8 +16,8 @@ const longestIPv6 = len("0000:0000:0000:0000:0000:0000:255.255.255.255")
 // IPv4 address in it, and a zone ("%eth0") is dropped. What is no address, such
 // as the path of a socket, is the zero Addr.
 func Address(text []byte) netip.Addr {
-	if address, rest, ok := parseIPv4(text); ok && isPort(rest) {
-		return address
+	if octets, end := parseIPv4(text); end > 0 && isPort(text[end:]) {
+		return AddressOf(octets)
 	}
 	if len(text) > 0 && text[0] == '[' {
 		end := bytes.IndexByte(text, ']')
@@ -42,13 +42,17 @@ func Address(text []byte) netip.Addr {
 	return address.Unmap()
 }
 
-// Peer reads an address and port as Envoy writes them, like Address. That
-// Envoy's ports are ports is taken for granted.
-func Peer(text []byte) netip.Addr {
-	if address, rest, ok := parseIPv4(text); ok && len(rest) > 0 && rest[0] == ':' {
-		return address
-	}
-	return Address(text)
+// AddressOf is the IPv4 address that PeerIPv4 gave as a number.
+func AddressOf(octets uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(octets >> 24), byte(octets >> 16), byte(octets >> 8), byte(octets)})
+}
+
+// PeerIPv4 reads an IPv4 address and port as Envoy writes them, as a number. That
+// Envoy's ports are ports is taken for granted. ok is false of what else Address
+// may be able to read.
+func PeerIPv4(text []byte) (octets uint32, ok bool) {
+	octets, end := parseIPv4(text)
+	return octets, end > 0 && end < len(text) && text[end] == ':'
 }
 
 // isPort says whether what follows an address is a port, or nothing.
@@ -67,25 +71,25 @@ func isPort(rest []byte) bool {
 	return true
 }
 
-// parseIPv4 reads four decimal numbers at the beginning of text. Almost every
+// parseIPv4 reads four decimal numbers at the beginning of text, which end there,
+// or at 0 where there is no address. Almost every
 // address is of this form, and netip.ParseAddr takes ten times as long for it in
 // WebAssembly (BenchmarkAddress), where turns of a loop and checks of an index are
 // what costs: so there is a turn for each number, not for each digit.
-func parseIPv4(text []byte) (address netip.Addr, rest []byte, ok bool) {
+func parseIPv4(text []byte) (octets uint32, end int) {
 	// What is behind the text is no digit, and indices below 32 need no check.
 	var b [32]byte
 	copy(b[:], text)
-	var octets uint32
 	at := 0
 	for shift := 24; ; shift -= 8 {
 		octet := uint32(b[at&31]) - '0'
 		if octet > 9 {
-			return address, nil, false
+			return 0, 0
 		}
 		at++
 		if digit := uint32(b[at&31]) - '0'; digit <= 9 {
 			if octet == 0 {
-				return address, nil, false // 01 is octal to some, decimal to others
+				return 0, 0 // 01 is octal to some, decimal to others
 			}
 			octet = octet*10 + digit
 			at++
@@ -95,17 +99,16 @@ func parseIPv4(text []byte) (address netip.Addr, rest []byte, ok bool) {
 			}
 		}
 		if octet > 255 {
-			return address, nil, false
+			return 0, 0
 		}
 		octets |= octet << shift
 		if shift == 0 {
 			break
 		}
 		if b[at&31] != '.' {
-			return address, nil, false
+			return 0, 0
 		}
 		at++
 	}
-	address = netip.AddrFrom4([4]byte{byte(octets >> 24), byte(octets >> 16), byte(octets >> 8), byte(octets)})
-	return address, text[at:], true
+	return octets, at
 }

@@ -13,6 +13,8 @@ import (
 type Request interface {
 	// Address is the client's address, never an IPv4-mapped one.
 	Address() (netip.Addr, bool)
+	// IPv4 is that address as a number, if it is an IPv4 one, as most are.
+	IPv4() (octets uint32, ok bool)
 	// Header returns the values of a header, joined by "," where it was sent
 	// more than once. name is lower-cased.
 	Header(name string) []byte
@@ -69,6 +71,18 @@ func (p Part) Identity() string {
 // gave it and by its length. present is false where the request lacks the part,
 // which then has a value of its own that no request can spell.
 func (p *Part) Append(key []byte, r Request) (extended []byte, present bool) {
+	if s := &p.Sources[0]; s.Kind == IP {
+		if octets, ok := r.IPv4(); ok {
+			return s.appendIPv4(key, 1, octets), true
+		}
+	}
+	return p.appendAny(key, r)
+}
+
+// appendAny is Append for whatever the part reads.
+//
+//go:noinline
+func (p *Part) appendAny(key []byte, r Request) (extended []byte, present bool) {
 	for i := range p.Sources {
 		s := &p.Sources[i]
 		number := byte(i + 1)
@@ -155,10 +169,17 @@ func (s *Source) appendNetwork(key []byte, number byte, address netip.Addr) []by
 		return appendBits(append(key, number, 6), a[:], s.ipv6Bits())
 	}
 	a := address.As4()
-	if bits := s.ipv4Bits(); bits < 32 {
+	return s.appendIPv4(key, number, binary.BigEndian.Uint32(a[:]))
+}
+
+func (s *Source) appendIPv4(key []byte, number byte, octets uint32) []byte {
+	bits := s.ipv4Bits()
+	if bits < 32 {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], octets)
 		return appendBits(append(key, number, 4), a[:], bits)
 	}
-	return append(key, number, 4, a[0], a[1], a[2], a[3]) // most keys of all
+	return append(key, number, 4, byte(octets>>24), byte(octets>>16), byte(octets>>8), byte(octets))
 }
 
 // appendBits appends the first bits of an address, and zeros up to a whole byte.

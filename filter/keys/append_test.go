@@ -186,6 +186,7 @@ type fixed struct {
 }
 
 func (r *fixed) Address() (netip.Addr, bool)  { return r.address, true }
+func (r *fixed) IPv4() (uint32, bool)         { return ipv4(r.address, true) }
 func (r *fixed) Header(string) []byte         { return r.value }
 func (r *fixed) Cookie(string) []byte         { return r.value }
 func (r *fixed) Query(string) []byte          { return r.value }

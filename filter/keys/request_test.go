@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"testing"
 )
@@ -12,6 +13,17 @@ type request map[string]string
 func (r request) Address() (netip.Addr, bool) {
 	address, err := netip.ParseAddr(r["ip"])
 	return address, err == nil
+}
+
+func (r request) IPv4() (uint32, bool) { return ipv4(r.Address()) }
+
+// ipv4 is an address as a number, if it is an IPv4 one.
+func ipv4(address netip.Addr, ok bool) (octets uint32, isIPv4 bool) {
+	if !ok || !address.Is4() {
+		return 0, false
+	}
+	bytes := address.As4()
+	return binary.BigEndian.Uint32(bytes[:]), true
 }
 
 func (r request) get(what string) []byte {

@@ -34,15 +34,20 @@ var allowed = []byte("allowed")
 // has decided before.
 func (p *Plugin) publish(o *policy.Outcome, ordinary bool) (inner bool) {
 	before, _ := host.Property(stateProperty)
-	if inner = len(before) > 0; ordinary && !inner {
-		host.SetProperty(stateProperty, allowed)
-		return false
+	if !ordinary || len(before) > 0 {
+		return p.append(o, before)
 	}
+	host.SetProperty(stateProperty, allowed)
+	return false
+}
+
+// append appends a decision to what other instances have said before.
+func (p *Plugin) append(o *policy.Outcome, before []byte) (inner bool) {
 	text := append(p.text[:0], before...)
 	text = appendDecision(text, o)
 	p.text = text
 	host.SetProperty(stateProperty, text)
-	return inner
+	return len(before) > 0
 }
 
 // appendDecision appends what was decided: first the reported limit, then every
@@ -103,12 +108,8 @@ type told struct {
 	remaining, limit int64
 }
 
-// toldByAnother returns what an instance behind this one has told, if any has.
-func toldByAnother() (t told, ok bool) {
-	text, status := host.Property(toldProperty)
-	if status != host.OK {
-		return told{}, false
-	}
+// parseTold reads what an instance behind this one has told.
+func parseTold(text []byte) (t told, ok bool) {
 	if string(text) == toldRefusal {
 		return told{refusal: true}, true
 	}

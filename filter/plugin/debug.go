@@ -16,11 +16,16 @@ const verboseFor = int64(100 * time.Millisecond)
 
 // verbose says whether decisions are logged.
 func (p *Plugin) verbose() bool {
-	if p.now-p.asked > verboseFor || p.now < p.asked {
-		p.asked, p.logs = p.now, host.Logs(host.Debug)
+	if uint64(p.now-p.asked) > uint64(verboseFor) {
+		p.askLevel()
 	}
 	return p.logs
 }
+
+// askLevel is not inlined, as it is seldom called.
+//
+//go:noinline
+func (p *Plugin) askLevel() { p.asked, p.logs = p.now, host.Logs(host.Debug) }
 
 // logDecision writes a line for each limit that had a part in a decision.
 func (p *Plugin) logDecision(o *policy.Outcome) {

@@ -14,10 +14,22 @@ import (
 func (p *Plugin) decide(s *stream) uint32 {
 	r := &p.request
 	r.begin(p.policy.AllHeaders)
+	if !p.plain {
+		return p.decideAny(s)
+	}
+	return p.decideBy(s, p.policy, p.policy.Match(r))
+}
+
+// decideAny is decide where not only the plugin's own rules have a say, and for
+// the first request.
+//
+//go:noinline
+func (p *Plugin) decideAny(s *stream) uint32 {
+	r := &p.request
 	if p.policy.Exempts(r) {
 		return uint32(host.Continue)
 	}
-	if !p.attach() {
+	if p.table == nil && !p.attach() {
 		p.metrics.add("sluice.table.errors", 1)
 		rule := p.policy.Match(r)
 		if !rule.HasLimits() {
@@ -36,6 +48,12 @@ func (p *Plugin) decide(s *stream) uint32 {
 	if rule == nil {
 		rule = chosen.Match(r)
 	}
+	return p.decideBy(s, chosen, rule)
+}
+
+// decideBy decides by a rule.
+func (p *Plugin) decideBy(s *stream, chosen *policy.Policy, rule *policy.Rule) uint32 {
+	r := &p.request
 	r.rule, s.removes = rule.Name, rule.Removes
 	rulings := chosen.Prepare(rule, r)
 	if len(rulings) == 0 {
@@ -43,42 +61,64 @@ func (p *Plugin) decide(s *stream) uint32 {
 	}
 	now, ok := p.time(rule.UsesWall)
 	o := chosen.Decide(rulings, now, ok)
-	if rule.Global && o.Verdict == policy.Pending {
-		p.callAhead(&o)
-		return p.ask(s, chosen, rule, &o)
+	if o.Verdict == policy.Pending {
+		p.callAhead(o)
+		return p.ask(s, chosen, rule, o)
 	}
 	return p.conclude(s, chosen, rule, o, now)
 }
 
 // conclude does what follows from a decision, and says whether the request goes
 // on.
-func (p *Plugin) conclude(s *stream, chosen *policy.Policy, rule *policy.Rule, o policy.Outcome, now algorithms.Time) uint32 {
+func (p *Plugin) conclude(s *stream, chosen *policy.Policy, rule *policy.Rule, o *policy.Outcome, now algorithms.Time) uint32 {
+	if o.Verdict != policy.Admitted || len(o.Rulings) > 1 || rule.Global || rule.Lasts {
+		return p.concludeAny(s, chosen, rule, o, now)
+	}
+	// By far most requests: their only limit admits them, and is done with them.
+	p.metrics.limit(o.Limit, countAllowed, 1)
+	p.report(s, o, true)
+	s.admitted(rule, o)
+	return uint32(host.Continue)
+}
+
+// concludeAny is conclude for any outcome.
+//
+//go:noinline
+func (p *Plugin) concludeAny(s *stream, chosen *policy.Policy, rule *policy.Rule, o *policy.Outcome, now algorithms.Time) uint32 {
 	if rule.Global {
-		p.callAhead(&o)
+		p.callAhead(o)
 	}
 	waits := false
 	if rule.Lasts {
 		o, waits = p.last(s, chosen, o, now)
 	}
-	ordinary := p.metrics.count(&o)
-	p.metrics.table(p.table)
-	s.inner = p.publish(&o, ordinary && !waits)
-	if p.verbose() {
-		p.logDecision(&o)
-	}
+	ordinary := p.metrics.count(o)
+	p.report(s, o, ordinary && !waits)
 	switch o.Verdict {
 	case policy.Admitted:
-		s.admitted(rule, &o)
+		s.admitted(rule, o)
 		if waits {
 			return uint32(host.Pause)
 		}
 		return uint32(host.Continue)
 	case policy.Refused, policy.MissingKey:
-		return p.refuse(s, rule, &o)
+		return p.refuse(s, rule, o)
 	case policy.Undecided:
 		return p.deny()
 	default:
 		return uint32(host.Continue)
+	}
+}
+
+// report tells operators of a decision. ordinary says that all limits admit the
+// request, now.
+func (p *Plugin) report(s *stream, o *policy.Outcome, ordinary bool) {
+	if p.table.Counts != p.metrics.reported {
+		p.metrics.table(p.table)
+	}
+	s.inner = p.publish(o, ordinary)
+	if p.verbose() {
+		p.logDecision(o)
 	}
 }
 

@@ -39,14 +39,14 @@ type due struct {
 
 // last begins what an outcome leaves to be done, and says whether the request has
 // to wait. The outcome is another one where it has to and cannot.
-func (p *Plugin) last(s *stream, chosen *policy.Policy, o policy.Outcome, now algorithms.Time) (outcome policy.Outcome, waits bool) {
+func (p *Plugin) last(s *stream, chosen *policy.Policy, o *policy.Outcome, now algorithms.Time) (outcome *policy.Outcome, waits bool) {
 	if queue := o.Waiting(); queue != nil {
 		if waits = p.await(s, queue, now.Mono); !waits {
 			o = chosen.CannotWait(queue, o.Rulings, now)
 		}
 	}
 	if o.Verdict == policy.Admitted || o.Verdict == policy.Unlimited {
-		p.keep(s, &o, now)
+		p.keep(s, o, now)
 	}
 	o.HideResets()
 	return o, waits

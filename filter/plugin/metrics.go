@@ -9,8 +9,8 @@ import (
 // metrics are the filter's stats. Each is defined when it is first needed, so
 // that what does not happen costs nothing.
 type metrics struct {
-	ids                     map[string]uint32
-	evicted, retries, added uint64 // how much of the table's counts has been reported
+	ids      map[string]uint32
+	reported table.Counts // of the table's
 }
 
 // What is counted of a limit: the metrics' places in policy.Limit's Metrics.
@@ -85,20 +85,18 @@ func (m *metrics) limit(l *policy.Limit, metric int, n int64) {
 	host.AddMetric(id-1, n)
 }
 
-// table reports what the table has counted.
+// table reports what the table has counted since.
 func (m *metrics) table(t *table.Table) {
-	if t.Evicted != m.evicted {
-		m.add("sluice.table.evictions", t.Evicted-m.evicted)
-		m.evicted = t.Evicted
+	if n := t.Evicted - m.reported.Evicted; n > 0 {
+		m.add("sluice.table.evictions", n)
 	}
-	if t.Retries != m.retries {
-		m.add("sluice.table.cas_retries", t.Retries-m.retries)
-		m.retries = t.Retries
+	if n := t.Retries - m.reported.Retries; n > 0 {
+		m.add("sluice.table.cas_retries", n)
 	}
-	if t.Added != m.added {
-		m.addTo(host.Gauge, "sluice.table.fill", t.Added-m.added)
-		m.added = t.Added
+	if n := t.Added - m.reported.Added; n > 0 {
+		m.addTo(host.Gauge, "sluice.table.fill", n)
 	}
+	m.reported = t.Counts
 }
 
 func (m *metrics) add(name string, n uint64) { m.addTo(host.Counter, name, n) }

@@ -30,6 +30,7 @@ type Plugin struct {
 	policy  *policy.Policy
 	table   *table.Table // nil until the first request
 	routes  *routes      // nil where routes have no say
+	plain   bool         // there is a table, and nothing but the policy's rules has a say
 	request request
 	metrics metrics
 
@@ -75,6 +76,7 @@ func (p *Plugin) OnPluginStart(int) types.OnPluginStartStatus {
 	}
 	// Nothing has changed so far: a config that is refused leaves the old one.
 	p.config, p.policy, p.table, p.routes, p.metrics = c, policy.New(c), nil, nil, metrics{}
+	p.plain = false
 	if c.RouteMetadata {
 		p.routes = newRoutes()
 	}
@@ -89,17 +91,15 @@ func (p *Plugin) NewHttpContext(id uint32) types.HttpContext {
 	return &httpContext{vm: p.vm, id: id}
 }
 
-// attach opens the table, once.
+// attach opens the table.
 func (p *Plugin) attach() bool {
-	if p.table != nil {
-		return true
-	}
 	t, ok := table.Open(&sharedData{}, *p.config.Namespace, p.config.MaxBuckets, host.Random)
 	if !ok {
 		return false
 	}
 	p.table = t
 	p.policy.Attach(t)
+	p.plain = p.routes == nil && !p.policy.HasExemptions()
 	return true
 }
 

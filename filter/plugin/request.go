@@ -18,7 +18,9 @@ type request struct {
 	rule       string          // the name of the rule that matched
 
 	headers     host.Pairs
-	address     netip.Addr
+	address     netip.Addr // unless it isIPv4
+	ipv4        uint32
+	isIPv4      bool
 	method      []byte
 	path        []byte
 	host        []byte

@@ -65,11 +65,8 @@ func (s *stream) keepDraft(shares []response.Share) {
 func (vm *VM) tell(s *stream) {
 	if s.refusal {
 		vm.tellRefusal(s)
-	} else if another, told := toldByAnother(); told {
-		if !s.tighterThan(another) {
-			return
-		}
-		removeFamilies(another.families &^ s.families)
+	} else if text, status := host.Property(toldProperty); status == host.OK && !s.replaces(text) {
+		return
 	}
 	if s.families&config.RateLimit != 0 {
 		vm.tellThree(s, response.LimitHeader, response.RemainingHeader, response.ResetHeader)
@@ -84,6 +81,20 @@ func (vm *VM) tell(s *stream) {
 	if s.inner && !s.refusal {
 		s.tellOthers()
 	}
+}
+
+// replaces says whether the stream's limit is told of in place of what another
+// instance has told, and takes off the response what would be left of that.
+func (s *stream) replaces(text []byte) bool {
+	another, ok := parseTold(text)
+	if !ok {
+		return true
+	}
+	if !s.tighterThan(another) {
+		return false
+	}
+	removeFamilies(another.families &^ s.families)
+	return true
 }
 
 func (vm *VM) tellRefusal(s *stream) {
@@ -137,15 +148,23 @@ func removeFamilies(families config.HeaderFamilies) {
 type decimal [32]byte
 
 // text returns n, from 0, in decimal, good until the next call. Package strconv
-// takes four times as long for it in WebAssembly.
+// takes four times as long for it in WebAssembly, where a turn of a loop costs
+// more than what is done in it: so there is one for two digits.
 func (d *decimal) text(n int64) []byte {
 	at := len(d) - 1
 	u := uint64(n)
-	for u > 9 {
-		rest := u / 10
-		d[at&31] = byte('0' + u - rest*10)
+	for u >= 100 {
+		rest := u / 100
+		two := u - rest*100
+		tens := two * 103 >> 10 // two/10, of numbers below 179
+		d[at&31], d[(at-1)&31] = byte('0'+two-tens*10), byte('0'+tens)
 		u = rest
-		at--
+		at -= 2
+	}
+	if u >= 10 {
+		tens := u * 103 >> 10
+		d[at&31], d[(at-1)&31] = byte('0'+u-tens*10), byte('0'+tens)
+		return d[(at-1)&31:]
 	}
 	d[at&31] = byte('0' + u)
 	return d[at&31:]

@@ -82,8 +82,10 @@ func (vm *VM) ResponseHeaders(id uint32, end bool) {
 	if s.lasting != nil {
 		s.plugin.settle(s, end)
 	}
-	for _, header := range s.removes { // after all limits have read them
-		host.RemoveResponseHeader(header)
+	if len(s.removes) > 0 { // after all limits have read them
+		for _, header := range s.removes {
+			host.RemoveResponseHeader(header)
+		}
 	}
 	if !s.told {
 		return

@@ -34,13 +34,14 @@ type plain struct {
 }
 
 func (r *plain) Address() (netip.Addr, bool) { return r.address, true }
+func (r *plain) IPv4() (uint32, bool)        { return ipv4(r.address, true) }
 func (r *plain) Header(string) []byte        { return nil }
 func (r *plain) Method() []byte              { return nil }
 func (r *plain) Path() []byte                { return nil }
 func (r *plain) Host() []byte                { return nil }
 func (r *plain) Route() []byte               { return nil }
 
-func decider(tb testing.TB) func() Outcome {
+func decider(tb testing.TB) func() *Outcome {
 	c, err := config.Parse([]byte(`{
 		"limits": {"ip": {"algorithm": "token_bucket", "capacity": 1000000000, "refill_rate": "1000000000/s", "key": ["ip"]}},
 		"rules": [{"limits": ["ip"]}]
@@ -56,7 +57,7 @@ func decider(tb testing.TB) func() Outcome {
 	p := New(c)
 	p.Attach(opened)
 	r := &plain{address: netip.MustParseAddr("192.0.2.1")}
-	return func() Outcome { return p.Decide(p.Prepare(p.Match(r), r), algorithms.Time{Mono: 1}, true) }
+	return func() *Outcome { return p.Decide(p.Prepare(p.Match(r), r), algorithms.Time{Mono: 1}, true) }
 }
 
 func TestDecidingDoesNotAllocate(t *testing.T) {

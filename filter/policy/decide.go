@@ -82,40 +82,63 @@ func (g *Ruling) Share() response.Share {
 // Prepare finds the bucket of every limit that applies to a request under a
 // rule. Where there is none, there is nothing to decide.
 //
-// It is not inlined, and neither is Decide: the compiler inlines nothing into a
-// function that has become large, and what they call is small and many.
+// It is not inlined, and neither are prepare and Decide: in WebAssembly a jump
+// within a function costs more the more the function has to keep, so what most
+// requests go through is in small pieces, and what few do is elsewhere.
 //
 //go:noinline
 func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 	n := 0
 	for i := range rule.uses {
-		u := &rule.uses[i]
-		numbers := u.limit.numbersFor(r)
-		if numbers.limiter == nil {
-			continue
+		if p.prepare(&rule.uses[i], &p.rulings[n], r) {
+			n++
 		}
-		key, complete := u.limit.appendKey(p.key[:0], r)
-		p.key = key
-		if !complete && u.limit.missing == config.MissingSkip {
-			continue
-		}
-		g := &p.rulings[n]
-		g.Limit, g.numbers, g.taken = u.limit, numbers, false
-		g.Shadow = !u.limit.enforcedFor(key)
-		g.Missing = !complete && u.limit.missing == config.MissingDeny
-		if g.Missing {
-			g.Decision = algorithms.Decision{Never: true}
-		}
-		g.cost = u.costOf(r)
-		g.bucket = p.table.Bucket(numbers.seed, key)
-		// What is left there is of another limit, where another rule's came before.
-		g.asked, g.loan.Units, g.away = unasked, 0, false
-		if u.limit.global {
-			g.localBucket = p.table.Bucket(numbers.global.local.seed, key)
-		}
-		n++
 	}
 	return p.rulings[:n]
+}
+
+// prepare finds the bucket of one limit. It returns false where the limit does not
+// apply.
+//
+//go:noinline
+func (p *Policy) prepare(u *use, g *Ruling, r keys.Request) bool {
+	l := u.limit
+	key, complete := l.appendKey(p.key[:0], r)
+	p.key = key
+	if !u.plain || !complete {
+		return p.prepareAny(u, g, r, complete)
+	}
+	// What is left there is of another limit, where another rule's came before.
+	g.Limit, g.numbers, g.cost = l, &l.plain, u.cost.Units
+	g.Shadow, g.Missing, g.taken, g.away = false, false, false, false
+	g.asked, g.loan.Units = unasked, 0
+	g.bucket = p.table.Bucket(l.plain.seed, key)
+	return true
+}
+
+// prepareAny is prepare for a limit that depends on more of the request than its
+// key, which p.key is.
+//
+//go:noinline
+func (p *Policy) prepareAny(u *use, g *Ruling, r keys.Request, complete bool) bool {
+	l := u.limit
+	numbers := l.numbersFor(r)
+	if numbers.limiter == nil || !complete && l.missing == config.MissingSkip {
+		return false
+	}
+	g.Limit, g.numbers, g.taken = l, numbers, false
+	g.Shadow = !l.enforcedFor(p.key)
+	g.Missing = !complete && l.missing == config.MissingDeny
+	if g.Missing {
+		g.Decision = algorithms.Decision{Never: true}
+	}
+	g.cost = u.costOf(r)
+	g.bucket = p.table.Bucket(numbers.seed, p.key)
+	g.asked, g.loan.Units, g.away = unasked, 0, false
+	if l.global {
+		g.localBucket = p.table.Bucket(numbers.global.local.seed, p.key)
+	}
+	return true
 }
 
 // Decide decides about a request that Prepare has prepared, all limits as one:
@@ -124,7 +147,7 @@ func (p *Policy) Prepare(rule *Rule, r keys.Request) []Ruling {
 // there is no telling what time it is: nothing can be decided then.
 //
 //go:noinline
-func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) *Outcome {
 	if len(rulings) == 1 && !rulings[0].isStrict() {
 		return p.decideOne(rulings, now, ok)
 	}
@@ -134,17 +157,17 @@ func (p *Policy) Decide(rulings []Ruling, now algorithms.Time, ok bool) Outcome 
 // decideFrom decides by the limits from the given one on; those before it have
 // been taken from. It ends before the first about which a service has to be
 // asked.
-func (p *Policy) decideFrom(rulings []Ruling, from int, now algorithms.Time, ok bool) Outcome {
+func (p *Policy) decideFrom(rulings []Ruling, from int, now algorithms.Time, ok bool) *Outcome {
 	refused := false
 	for i := from; i < len(rulings); i++ {
 		g := &rulings[i]
 		p.lookAt(g, now, ok)
 		switch {
 		case g.Missing && !g.Shadow:
-			return Outcome{Verdict: MissingKey, Limit: g.Limit, Rulings: rulings[:i+1]}
+			return p.comesTo(MissingKey, g.Limit, nil, rulings[:i+1])
 		case g.Failed && p.denies(g):
 			p.giveBack(rulings[:from], now)
-			return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings[:i+1]}
+			return p.comesTo(Undecided, g.Limit, nil, rulings[:i+1])
 		case !g.Shadow && g.Refuses():
 			refused = true
 		}
@@ -156,7 +179,7 @@ func (p *Policy) decideFrom(rulings []Ruling, from int, now algorithms.Time, ok 
 	for i := from; i < len(rulings); i++ {
 		g := &rulings[i]
 		if g.asked == pending && !g.Shadow {
-			return Outcome{Verdict: Pending, Rulings: rulings}
+			return p.comesTo(Pending, nil, nil, rulings)
 		}
 		if g.asked != unasked || g.Refuses() || g.Failed {
 			continue
@@ -165,39 +188,65 @@ func (p *Policy) decideFrom(rulings []Ruling, from int, now algorithms.Time, ok 
 		switch {
 		case g.Failed && p.denies(g):
 			p.giveBack(rulings[:i], now)
-			return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings}
+			return p.comesTo(Undecided, g.Limit, nil, rulings)
 		case !g.Shadow && g.Refuses():
 			p.giveBack(rulings[:i], now)
 			return p.refusal(rulings)
 		}
 	}
-	return admission(rulings)
+	return p.admission(rulings)
 }
 
 // admission reports the limit of which the smallest share is left.
-func admission(rulings []Ruling) Outcome {
+func (p *Policy) admission(rulings []Ruling) *Outcome {
 	if tightest := tightest(rulings); tightest != nil {
-		return Outcome{Verdict: Admitted, Limit: tightest.Limit, Reported: tightest, Rulings: rulings}
+		return p.comesTo(Admitted, tightest.Limit, tightest, rulings)
 	}
-	return Outcome{Rulings: rulings}
+	return p.comesTo(Unlimited, nil, nil, rulings)
+}
+
+// comesTo makes the outcome, which has one place: a copy of a struct of this size
+// is a call of the host's in WebAssembly.
+func (p *Policy) comesTo(v Verdict, l *Limit, reported *Ruling, rulings []Ruling) *Outcome {
+	o := &p.outcome
+	o.Verdict, o.Limit, o.Reported, o.Rulings = v, l, reported, rulings
+	return o
 }
 
 // decideOne is Decide for a limit that is the only one, as most are, in fewer
 // steps.
-func (p *Policy) decideOne(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+func (p *Policy) decideOne(rulings []Ruling, now algorithms.Time, ok bool) *Outcome {
 	g := &rulings[0]
-	g.Failed = !g.Missing && (!ok || !p.look(g, now) || g.Decision.Allowed && !p.take(g, now))
+	g.Failed = !g.Missing && (!ok || !p.lookAndTake(g, now))
+	if g.Failed || g.Missing || g.Shadow || !g.Decision.Allowed {
+		return p.otherwise(g, rulings)
+	}
+	return p.comesTo(Admitted, g.Limit, g, rulings)
+}
+
+// otherwise is the outcome of a request that the only limit has not admitted, or
+// has no say about.
+//
+//go:noinline
+func (p *Policy) otherwise(g *Ruling, rulings []Ruling) *Outcome {
 	switch {
 	case g.Shadow || g.Failed && !p.denies(g):
-		return Outcome{Rulings: rulings}
+		return p.comesTo(Unlimited, nil, nil, rulings)
 	case g.Failed:
-		return Outcome{Verdict: Undecided, Limit: g.Limit, Rulings: rulings}
+		return p.comesTo(Undecided, g.Limit, nil, rulings)
 	case g.Missing:
-		return Outcome{Verdict: MissingKey, Limit: g.Limit, Rulings: rulings}
-	case !g.Decision.Allowed:
-		return Outcome{Verdict: Refused, Limit: g.Limit, Reported: g, Rulings: rulings}
+		return p.comesTo(MissingKey, g.Limit, nil, rulings)
+	default:
+		return p.comesTo(Refused, g.Limit, g, rulings)
 	}
-	return Outcome{Verdict: Admitted, Limit: g.Limit, Reported: g, Rulings: rulings}
+}
+
+// lookAndTake returns false where the limit could not be decided.
+func (p *Policy) lookAndTake(g *Ruling, now algorithms.Time) bool {
+	if !p.look(g, now) {
+		return false
+	}
+	return !g.Decision.Allowed || p.take(g, now)
 }
 
 // costOf returns how many units a request takes. Of requests in flight it is one,
@@ -240,7 +289,7 @@ func (p *Policy) lookAtBucket(g *Ruling, now algorithms.Time) bool {
 		return false
 	}
 	g.now = notBefore(now, g.record.Written)
-	g.next = g.record.State
+	g.next.Set(&g.record.State)
 	g.numbers.limiter.Decide(&g.next, g.now, g.cost, &g.Decision)
 	return true
 }
@@ -251,23 +300,39 @@ func (p *Policy) take(g *Ruling, now algorithms.Time) bool {
 	if g.cost == 0 {
 		return true
 	}
+	stored, ok := p.write(g)
+	if stored || !ok {
+		return ok
+	}
+	return p.retake(g, now)
+}
+
+// retake is take after somebody else has written in between.
+//
+//go:noinline
+func (p *Policy) retake(g *Ruling, now algorithms.Time) bool {
 	for range table.MaxRetries {
-		stored, ok := p.table.Write(g.bucket, &g.record, &g.next, &g.Decision, g.now.Mono)
-		if stored || !ok {
-			g.taken = stored
-			if stored && g.Limit.leased {
-				g.borrow()
-			}
-			return ok
-		}
 		if !p.look(g, now) {
 			return false
 		}
 		if !g.Decision.Allowed {
 			return true
 		}
+		if stored, ok := p.write(g); stored || !ok {
+			return ok
+		}
 	}
 	return false
+}
+
+// write writes what look decided, if nobody else has written since.
+func (p *Policy) write(g *Ruling) (stored, ok bool) {
+	stored, ok = p.table.Write(g.bucket, &g.record, &g.next, &g.Decision, g.now.Mono)
+	g.taken = stored
+	if stored && g.Limit.leased {
+		g.borrow()
+	}
+	return stored, ok
 }
 
 // notBefore returns the time that a request has read, or the monotonic moment
@@ -315,7 +380,7 @@ func (p *Policy) Failed() Outcome {
 
 // refusal reports the limit that can never admit the request, else the one that
 // refuses longest. What the others have left is told as nothing was taken.
-func (p *Policy) refusal(rulings []Ruling) Outcome {
+func (p *Policy) refusal(rulings []Ruling) *Outcome {
 	var found *Ruling
 	for i := range rulings {
 		g := &rulings[i]
@@ -334,7 +399,7 @@ func (p *Policy) refusal(rulings []Ruling) Outcome {
 			found = g
 		}
 	}
-	return Outcome{Verdict: Refused, Limit: found.Limit, Reported: found, Rulings: rulings}
+	return p.comesTo(Refused, found.Limit, found, rulings)
 }
 
 // tightest returns the enforced limit of which the smallest share remains, or

@@ -180,7 +180,7 @@ func (p *Policy) fallBack(g *Ruling, now algorithms.Time, ok bool) {
 
 // Conclude goes on with a Decide that was Pending, once all that were asked have
 // answered or failed. The rulings may be a copy of those of then.
-func (p *Policy) Conclude(rulings []Ruling, now algorithms.Time, ok bool) Outcome {
+func (p *Policy) Conclude(rulings []Ruling, now algorithms.Time, ok bool) *Outcome {
 	from := 0
 	for from < len(rulings) && rulings[from].asked == unasked {
 		from++

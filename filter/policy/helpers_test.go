@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,6 +13,15 @@ import (
 	"github.com/sluice-proxy/sluice/filter/table"
 	"github.com/sluice-proxy/sluice/filter/table/tabletest"
 )
+
+// ipv4 is an address as a number, if it is an IPv4 one.
+func ipv4(address netip.Addr, ok bool) (octets uint32, isIPv4 bool) {
+	if !ok || !address.Is4() {
+		return 0, false
+	}
+	bytes := address.As4()
+	return binary.BigEndian.Uint32(bytes[:]), true
+}
 
 // request is a keys.Request from text.
 type request struct {
@@ -25,6 +35,7 @@ func (r request) Address() (netip.Addr, bool) {
 	a, err := netip.ParseAddr(r.address)
 	return a, err == nil
 }
+func (r request) IPv4() (uint32, bool)      { return ipv4(r.Address()) }
 func (r request) Header(name string) []byte { return []byte(r.headers[name]) }
 func (r request) Method() []byte            { return []byte(r.method) }
 func (r request) Path() []byte              { return []byte(normal.Path(r.path)) }
@@ -93,7 +104,7 @@ func (b *bench) ask(r request) Outcome {
 	now := algorithms.Time{Mono: int64(b.now), Wall: int64(b.now)}
 	rule := b.policy.Match(r)
 	r.rule = rule.Name
-	o := b.policy.Decide(b.policy.Prepare(rule, r), now, !b.clockless)
+	o := *b.policy.Decide(b.policy.Prepare(rule, r), now, !b.clockless)
 	for i := range o.Rulings {
 		if g := &o.Rulings[i]; g.Failed {
 			b.undecided = append(b.undecided, g.Limit.Name)

@@ -177,13 +177,13 @@ func (o *Outcome) HideResets() {
 // CannotWait is the outcome of a request that cannot be made to wait though it
 // has to: its queue could not be decided. The place goes back, and the rest as
 // well where that ends the request.
-func (p *Policy) CannotWait(queue *Ruling, rulings []Ruling, now algorithms.Time) Outcome {
+func (p *Policy) CannotWait(queue *Ruling, rulings []Ruling, now algorithms.Time) *Outcome {
 	if p.failure == config.Deny {
 		p.giveBack(rulings, now)
 		queue.Failed = true
-		return Outcome{Verdict: Undecided, Limit: queue.Limit, Rulings: rulings}
+		return p.comesTo(Undecided, queue.Limit, nil, rulings)
 	}
 	p.giveBackOne(queue, now)
 	queue.Failed = true
-	return admission(rulings)
+	return p.admission(rulings)
 }

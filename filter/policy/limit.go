@@ -115,6 +115,12 @@ func (l *Limit) usesWall() bool {
 	return l.plain.limiter.UsesWall() || l.global && l.plain.global.local.limiter.UsesWall()
 }
 
+// isPlain says whether the limit is the same for all requests, and only the
+// process has to do with it.
+func (l *Limit) isPlain() bool {
+	return len(l.overrides) == 0 && !l.shadow && l.enforced == 100 && !l.global
+}
+
 // numbersFor returns what a request is held to; its limiter is nil where it is
 // unlimited.
 func (l *Limit) numbersFor(r keys.Request) *numbers {
@@ -129,6 +135,9 @@ func (l *Limit) numbersFor(r keys.Request) *numbers {
 // appendKey appends the client's key. complete is false where the request lacks
 // a part of it.
 func (l *Limit) appendKey(key []byte, r keys.Request) (extended []byte, complete bool) {
+	if len(l.key) == 1 { // as most
+		return l.key[0].Append(key, r)
+	}
 	complete = true
 	for i := range l.key {
 		var present bool

@@ -32,6 +32,7 @@ type Policy struct {
 
 	// Scratch of one decision, kept so that deciding does not allocate.
 	rulings []Ruling
+	outcome Outcome
 	key     []byte
 	rest    algorithms.Decision // of a bucket that is changed after the decision
 	record  table.Record        // of a claim's bucket
@@ -95,11 +96,14 @@ func (p *Policy) Exempts(r keys.Request) bool {
 	return false
 }
 
+// HasExemptions says whether any request may be exempt.
+func (p *Policy) HasExemptions() bool { return len(p.exempt) > 0 }
+
 // Match returns the first rule that matches a request, or the one of no limits
 // but those that apply always.
 func (p *Policy) Match(r keys.Request) *Rule {
 	for _, rule := range p.rules {
-		if rule.match.holds(r) {
+		if rule.match.always || rule.match.holds(r) {
 			return rule
 		}
 	}
@@ -162,6 +166,9 @@ type use struct {
 	cost  config.Cost
 	// least is the cost that the limit has besides, by another list.
 	least int64
+	// plain says that of a request the key alone matters to the limit, and that
+	// cost.Units is what it takes.
+	plain bool
 }
 
 func (p *Policy) newUse(u config.Use) use {
@@ -189,7 +196,12 @@ func (p *Policy) newRule(r *config.Rule) *Rule {
 	// One order for all rules: two requests that take from the same limits, each
 	// the other's last unit first, would both be refused.
 	slices.SortStableFunc(rule.uses, func(a, b use) int { return compareLimits(a.limit, b.limit) })
-	for _, u := range rule.uses {
+	for i := range rule.uses {
+		u := &rule.uses[i]
+		u.plain = u.cost.Header == "" && u.limit.isPlain()
+		if u.plain {
+			u.cost.Units = max(u.cost.Units, u.least)
+		}
 		rule.UsesWall = rule.UsesWall || u.limit.usesWall()
 		rule.Lasts = rule.Lasts || u.limit.Lasts()
 		rule.Global = rule.Global || u.limit.global

@@ -51,9 +51,14 @@ type Table struct {
 	keyAt  int
 	page   [pageWords]uint64 // a page that is growing
 
-	// Evicted counts live buckets that this worker threw out, Retries the
-	// compare-and-swaps that it lost, Added the places that it added to pages.
-	Evicted, Retries, Added uint64
+	Counts
+}
+
+// Counts are what a worker has done to the table.
+type Counts struct {
+	Evicted uint64 // live buckets that were thrown out
+	Retries uint64 // compare-and-swaps that were lost
+	Added   uint64 // places that were added to pages
 }
 
 // Open returns the table of a namespace with room for maxBuckets buckets. The
@@ -143,17 +148,11 @@ type Record struct {
 // store failed.
 func (t *Table) Read(b Bucket, r *Record) (ok bool) {
 	value, version, found, ok := t.store.Get(t.pageKey(b.page))
-	if !ok {
-		return false
-	}
-	if !found {
-		version = Absent
-	}
 	page := asPage(value)
-	r.page, r.version, r.Written = page, version, 0
-	if len(page) > 0 {
-		r.Written = int64(page[0])
+	if !found || len(page) == 0 {
+		return r.readNothing(version, found, ok)
 	}
+	r.page, r.version, r.Written = page, version, int64(page[0])
 	r.at = page.find(b.fingerprint)
 	if r.at < 0 {
 		r.State = algorithms.State{}
@@ -163,26 +162,49 @@ func (t *Table) Read(b Bucket, r *Record) (ok bool) {
 	return true
 }
 
+// readNothing is Read where there is no page.
+func (r *Record) readNothing(version uint32, found, ok bool) bool {
+	if !found {
+		version = Absent
+	}
+	*r = Record{version: version, at: -1}
+	return ok
+}
+
 // Write replaces a bucket that was read by its next state. d is the decision
 // that led to it at now, by which the table knows when the bucket will be whole
 // and what share of it is left. stored is false if somebody else wrote to the
 // page in between: read again. ok is false where the store failed.
 func (t *Table) Write(b Bucket, r *Record, next *algorithms.State, d *algorithms.Decision, now int64) (stored, ok bool) {
-	page, at, evicts := r.page, r.at, false
-	if at < 0 {
-		page, at, evicts = t.makeRoom(page, now)
+	if r.at < 0 {
+		return t.add(b, r, next, d, now)
 	}
+	return t.set(b, r, r.page, r.at, next, d, now)
+}
+
+// add writes a bucket that has no entry yet.
+//
+//go:noinline
+func (t *Table) add(b Bucket, r *Record, next *algorithms.State, d *algorithms.Decision, now int64) (stored, ok bool) {
+	page, at, evicts := t.makeRoom(r.page, now)
 	grows := len(page) > len(r.page)
-	page[0] = uint64(now)
-	page.store(at, b.fingerprint, whole(now, d), share(d), next)
-	stored, ok = t.store.Set(t.pageKey(b.page), page.bytes(), r.version)
+	stored, ok = t.set(b, r, page, at, next, d, now)
 	switch {
-	case ok && !stored:
-		t.Retries++
-	case ok && evicts:
+	case stored && evicts:
 		t.Evicted++
-	case ok && grows:
+	case stored && grows:
 		t.Added++
+	}
+	return stored, ok
+}
+
+// set writes a bucket's entry, and with it the page.
+func (t *Table) set(b Bucket, r *Record, p page, at int, next *algorithms.State, d *algorithms.Decision, now int64) (stored, ok bool) {
+	p[0] = uint64(now)
+	p.store(at, b.fingerprint, whole(now, d), share(d), next)
+	stored, ok = t.store.Set(t.pageKey(b.page), p.bytes(), r.version)
+	if ok && !stored {
+		t.Retries++
 	}
 	return stored, ok
 }
