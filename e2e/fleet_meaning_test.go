@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/sluice-proxy/sluice/e2e/envoytest"
 	"github.com/sluice-proxy/sluice/e2e/fleettest"
@@ -122,17 +123,28 @@ func expectReset(t *testing.T, r envoytest.Response, window int) {
 	}
 }
 
+// expectMidnight checks that a reset is when the day is over, by UTC.
+func expectMidnight(t *testing.T, r envoytest.Response) {
+	t.Helper()
+	const day = 24 * 60 * 60
+	expectReset(t, r, day)
+	left := day - int(time.Now().UTC().Unix()%day)
+	if reset := number(t, r, "RateLimit-Reset"); reset < left-5 || reset > left+5 {
+		t.Fatalf("the reset is in %d s, want the %d until midnight", reset, left)
+	}
+}
+
 func (s *strictSite) expectHeaders(t *testing.T, key string) {
 	for left := 4; left >= 0; left-- {
 		r := s.get(t, "/day", key)
 		expectAdmitted(t, r)
 		expectLimit(t, r, 5, left)
-		expectReset(t, r, 24*60*60)
+		expectMidnight(t, r)
 	}
 	r := s.get(t, "/day", key)
 	expectRefused(t, r)
 	expectLimit(t, r, 5, 0)
-	expectReset(t, r, 24*60*60)
+	expectMidnight(t, r)
 
 	r = s.get(t, "/minute", key)
 	expectAdmitted(t, r)
