@@ -72,10 +72,10 @@ func isPort(rest []byte) bool {
 }
 
 // parseIPv4 reads four decimal numbers at the beginning of text, which end there,
-// or at 0 where there is no address. Almost every
-// address is of this form, and netip.ParseAddr takes ten times as long for it in
-// WebAssembly (BenchmarkAddress), where turns of a loop and checks of an index are
-// what costs: so there is a turn for each number, not for each digit.
+// or at 0 where there is no address. Almost every address is of this form, and
+// netip.ParseAddr takes ten times as long for it in WebAssembly (BenchmarkAddress),
+// where turns of a loop and checks of an index are what costs: so there is a turn
+// for each number, not for each digit.
 func parseIPv4(text []byte) (octets uint32, end int) {
 	// What is behind the text is no digit, and indices below 32 need no check.
 	var b [32]byte

@@ -108,10 +108,7 @@ func (p *Policy) prepare(u *use, g *Ruling, r keys.Request) bool {
 	if !u.plain || !complete {
 		return p.prepareAny(u, g, r, complete)
 	}
-	// What is left there is of another limit, where another rule's came before.
-	g.Limit, g.numbers, g.cost = l, &l.plain, u.cost.Units
-	g.Shadow, g.Missing, g.taken, g.away = false, false, false, false
-	g.asked, g.loan.Units = unasked, 0
+	g.begin(l, &l.plain, u.cost.Units)
 	g.bucket = p.table.Bucket(l.plain.seed, key)
 	return true
 }
@@ -126,19 +123,25 @@ func (p *Policy) prepareAny(u *use, g *Ruling, r keys.Request, complete bool) bo
 	if numbers.limiter == nil || !complete && l.missing == config.MissingSkip {
 		return false
 	}
-	g.Limit, g.numbers, g.taken = l, numbers, false
+	g.begin(l, numbers, u.costOf(r))
 	g.Shadow = !l.enforcedFor(p.key)
 	g.Missing = !complete && l.missing == config.MissingDeny
 	if g.Missing {
 		g.Decision = algorithms.Decision{Never: true}
 	}
-	g.cost = u.costOf(r)
 	g.bucket = p.table.Bucket(numbers.seed, p.key)
-	g.asked, g.loan.Units, g.away = unasked, 0, false
 	if l.global {
 		g.localBucket = p.table.Bucket(numbers.global.local.seed, p.key)
 	}
 	return true
+}
+
+// begin makes g a limit's part in a decision that is still to be made. What is left
+// there is of another limit, where another rule's came before.
+func (g *Ruling) begin(l *Limit, n *numbers, cost int64) {
+	g.Limit, g.numbers, g.cost = l, n, cost
+	g.Shadow, g.Missing, g.taken, g.away = false, false, false, false
+	g.asked, g.loan.Units = unasked, 0
 }
 
 // Decide decides about a request that Prepare has prepared, all limits as one:

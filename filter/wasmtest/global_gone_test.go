@@ -136,7 +136,6 @@ type asked struct {
 	plugin *wasmtest.Plugin
 	stream *wasmtest.Stream
 	call   uint32
-	client int
 }
 
 func TestAnswersInAnyOrderOverAllWorkersReachWhoAsked(t *testing.T) {
@@ -149,13 +148,12 @@ func TestAnswersInAnyOrderOverAllWorkersReachWhoAsked(t *testing.T) {
 		for step := range 200 {
 			if len(waiting) < 12 && random.IntN(2) == 0 {
 				plugin := workers[random.IntN(len(workers))]
-				n := random.IntN(5)
-				s := begin(plugin, request{address: client(n)})
+				s := begin(plugin, request{address: client(random.IntN(5))})
 				calls := plugin.GRPCCalls()
 				if !s.Paused() || len(calls) == 0 {
 					return fmt.Errorf("step %d: a request does not wait", step)
 				}
-				waiting = append(waiting, asked{plugin, s, calls[len(calls)-1].ID, n})
+				waiting = append(waiting, asked{plugin, s, calls[len(calls)-1].ID})
 				continue
 			}
 			if len(waiting) == 0 {
