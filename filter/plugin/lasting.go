@@ -247,9 +247,11 @@ func (p *Plugin) OnTick() {
 	if !ok {
 		p.stopWaiting()
 		p.wakeAt = math.MaxInt64 // nobody knows when the next tick comes
+		p.steps.restart()
 		return
 	}
 	p.wakeAt = now.Mono + int64(p.period)*int64(time.Millisecond) // unless it is set
+	p.steps.tick(now.Mono, p.period == 1)
 	p.depart(now.Mono)
 	if len(p.flights) > 0 && now.Mono >= p.renewAt {
 		p.renew(now)
@@ -273,9 +275,11 @@ func (p *Plugin) wake(now int64) bool {
 	return true
 }
 
+// nextDue is when the next tick has to come. Shortly before a departure that is
+// at once: see steps.
 func (p *Plugin) nextDue() (next int64, ok bool) {
 	if len(p.queue) > 0 {
-		next, ok = p.queue[0].departs, true
+		next, ok = p.steps.hold(p.queue[0].departs)-stepLead, true
 	}
 	if len(p.flights) > 0 && (!ok || p.renewAt < next) {
 		next, ok = p.renewAt, true

@@ -37,6 +37,7 @@ type Plugin struct {
 	circuit fleet.Circuit // of calls to the service
 
 	queue   queue                    // the requests that wait
+	steps   steps                    // of the clock that ticks go by
 	flights map[table.Bucket]*flight // the requests in flight
 	renewAt int64                    // when their leases are renewed; the next tick comes at wakeAt
 	wakeAt  int64

@@ -59,9 +59,12 @@ func (p *Plugin) await(s *stream, ruling *policy.Ruling, now int64) bool {
 	}
 	*w = waiter{stream: s.id, waits: true, place: place, arrived: now, departs: ruling.Departs()}
 	heap.Push(&p.queue, w)
-	if (p.period == 0 || w.departs < p.wakeAt) && !p.wake(now) {
-		p.takeOut(w)
-		return false
+	if p.period == 0 || w.departs < p.wakeAt {
+		p.steps.restart()
+		if !p.wake(now) {
+			p.takeOut(w)
+			return false
+		}
 	}
 	p.metrics.limit(place.Limit, countWaiting, 1)
 	return true
@@ -81,7 +84,7 @@ func (p *Plugin) takeOut(w *waiter) {
 
 // depart resumes the requests whose time has come.
 func (p *Plugin) depart(now int64) {
-	for len(p.queue) > 0 && p.queue[0].departs <= now {
+	for len(p.queue) > 0 && p.steps.hold(p.queue[0].departs) <= now {
 		w := p.queue[0]
 		// Those behind do not depend on how this one fares.
 		w.tries++

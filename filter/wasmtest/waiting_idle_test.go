@@ -55,10 +55,10 @@ func TestNothingTicksWhileNobodyWaits(t *testing.T) {
 	if plugin.TickPeriod() != 0 {
 		t.Error("the last waiter was resumed, and ticks go on")
 	}
-	// Ticks come for departures that lie 100 ms apart, so the period is set once,
-	// and once to 0.
-	if n := host.Count("proxy_set_tick_period_milliseconds"); n != 2 {
-		t.Errorf("the period was set %d times, want 2", n)
+	// Of each of the five departures it is set to what comes before, and to the
+	// millisecond that ticks come in shortly before it; and once to 0.
+	if n := host.Count("proxy_set_tick_period_milliseconds"); n != 11 {
+		t.Errorf("the period was set %d times, want 11", n)
 	}
 	for _, s := range streams {
 		s.End()
