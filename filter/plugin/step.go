@@ -10,9 +10,10 @@ const (
 	stepLength = int64(4 * time.Millisecond)
 	stepEarly  = int64(1500 * time.Microsecond) // a departure before that in a step
 	stepMiddle = int64(2 * time.Millisecond)    // is held until then
-	// Ticks come every millisecond for so long before a departure. That is longer
-	// than one can be late, so that one of them is that of the departure.
-	stepLead = int64(6 * time.Millisecond)
+	// Ticks come every millisecond for so long before a departure: that is longer
+	// than the first can be late and two starts are apart, so that the first
+	// departure of a worker finds the steps known.
+	stepLead = int64(13 * time.Millisecond)
 )
 
 // steps is what a plugin has learned of the clock's steps from its ticks. It
@@ -54,7 +55,7 @@ func (s *steps) tick(now int64, short bool) {
 func (s *steps) correct(now int64) {
 	const slowly, few = 256, 3
 	switch late := s.since(now); {
-	case late > stepLength-int64(time.Millisecond)/2:
+	case late > stepLength-int64(time.Millisecond):
 		s.start, s.odd = now, 0
 	case late < stepEarly:
 		s.start, s.odd = now-late+late/slowly, 0
