@@ -55,7 +55,7 @@ func (s *steps) tick(now int64, short bool) {
 func (s *steps) correct(now int64) {
 	const slowly, few = 256, 3
 	switch late := s.since(now); {
-	case late > stepLength-int64(time.Millisecond):
+	case late > stepLength-int64(time.Millisecond)/2:
 		s.start, s.odd = now, 0
 	case late < stepEarly:
 		s.start, s.odd = now-late+late/slowly, 0
