@@ -251,7 +251,7 @@ func (p *Plugin) OnTick() {
 		return
 	}
 	p.wakeAt = now.Mono + int64(p.period)*int64(time.Millisecond) // unless it is set
-	p.steps.tick(now.Mono, p.period == 1)
+	p.steps.learn(now.Mono, p.period == 1)
 	p.depart(now.Mono)
 	if len(p.flights) > 0 && now.Mono >= p.renewAt {
 		p.renew(now)
