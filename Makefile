@@ -16,7 +16,10 @@ VALKEY     := 9.1.2.post2
 # Their images, as a compose file names them, which has the same versions.
 FLEET_COMPOSE := envoy/docker/fleet/compose.yaml
 
-WASM      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags='-s -w'
+# The names of functions are left for postlink, which takes them away.
+LINK      := GOOS=wasip1 GOARCH=wasm $(GO) build -buildmode=c-shared -trimpath -ldflags=-w
+# The functions that an ordinary request runs, for postlink to put side by side.
+FIRST     := filter/wasm/first.txt
 SOURCES   := $(shell find algorithms filter -name '*.go' -not -name '*_test.go' -o -name '*.s') go.mod go.sum filter/wasm/default.pgo
 
 # Kubernetes' own types, which are for tests alone, are a Go module apart: they
@@ -36,20 +39,23 @@ help: ## list these targets
 build: $(BUILD)/sluice.wasm ## build the filter, build/sluice.wasm, and print its size
 	@wc -c <$(BUILD)/sluice.wasm | awk '{printf "$(BUILD)/sluice.wasm: %d bytes (%.1f MB)\n", $$1, $$1/1e6}'
 
-$(BUILD)/sluice.wasm: $(SOURCES)
-	@mkdir -p $(BUILD)
-	$(WASM) -o $@ ./filter/wasm
+$(BUILD)/linked/sluice.wasm: $(SOURCES)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ ./filter/wasm
 
 # The filter with a request header that kills its VM: for the test of what
 # happens then.
-$(BUILD)/sluice-trap.wasm: $(SOURCES)
-	@mkdir -p $(BUILD)
-	$(WASM) -tags sluice_trap -o $@ ./filter/wasm
+$(BUILD)/linked/sluice-trap.wasm: $(SOURCES)
+	@mkdir -p $(@D)
+	$(LINK) -tags sluice_trap -o $@ ./filter/wasm
 
 # A module that makes every hostcall and receives every callback.
-$(BUILD)/probe.wasm: $(SOURCES)
-	@mkdir -p $(BUILD)
-	$(WASM) -o $@ ./filter/probe
+$(BUILD)/linked/probe.wasm: $(SOURCES)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ ./filter/probe
+
+$(BUILD)/%.wasm: $(BUILD)/linked/%.wasm $(FIRST)
+	$(GO) run ./filter/postlink -first $(FIRST) $< $@
 
 demo: $(BUILD)/sluice.wasm $(BUILD)/envoy/$(ENVOY)/envoy ## see a real Envoy limit real requests
 	$(GO) run ./e2e/demo -envoy $(BUILD)/envoy/$(ENVOY)/envoy -module $(BUILD)/sluice.wasm
@@ -87,10 +93,12 @@ picture: ## draw docs/bursts.svg, one burst through each algorithm
 
 # The compiler inlines what this profile says is hot. Calls are what WebAssembly
 # code of the Go compiler spends most of its time on.
-profile: ## make filter/wasm/default.pgo anew, after a change of the hot path
+profile: ## make filter/wasm's default.pgo and first.txt anew, after a change of the hot path
 	@mkdir -p $(BUILD)
 	$(GO) test ./filter/plugin -run '^$$' -bench Request -benchtime 12s -cpuprofile $(BUILD)/request.pprof -o $(BUILD)/request.test
 	$(GO) tool pprof -proto -output=filter/wasm/default.pgo $(BUILD)/request.pprof
+	$(MAKE) $(BUILD)/linked/sluice.wasm
+	$(GO) test ./filter/wasmtest -count=1 -run '^TestFunctionsOfARequest$$' -functions $(abspath $(FIRST))
 
 FUZZTIME ?= 20s
 fuzz: ## fuzz each parser for FUZZTIME (20s)

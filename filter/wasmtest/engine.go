@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
@@ -24,13 +26,8 @@ func compile(module []byte) (wazero.Runtime, wazero.CompiledModule, error) {
 	engine.Lock()
 	defer engine.Unlock()
 	ctx := context.Background()
-	if engine.runtime == nil {
-		runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(maxMemoryPages))
-		if err := exportHostcalls(ctx, runtime); err != nil {
-			return nil, nil, err
-		}
-		engine.runtime = runtime
-		engine.compiled = map[string]wazero.CompiledModule{}
+	if err := startEngine(ctx); err != nil {
+		return nil, nil, err
 	}
 	if compiled, found := engine.compiled[string(module)]; found {
 		return engine.runtime, compiled, nil
@@ -41,6 +38,42 @@ func compile(module []byte) (wazero.Runtime, wazero.CompiledModule, error) {
 	}
 	engine.compiled[string(module)] = compiled
 	return engine.runtime, compiled, nil
+}
+
+// compileListening is compile for one test: called is told of every call of a
+// function.
+func compileListening(module []byte, called func(function string)) (wazero.Runtime, wazero.CompiledModule, error) {
+	engine.Lock()
+	defer engine.Unlock()
+	ctx := context.Background()
+	if err := startEngine(ctx); err != nil {
+		return nil, nil, err
+	}
+	compiled, err := engine.runtime.CompileModule(experimental.WithFunctionListenerFactory(ctx, listeners(called)), module)
+	return engine.runtime, compiled, err
+}
+
+// listeners makes a listener for each function of a module.
+type listeners func(function string)
+
+func (l listeners) NewFunctionListener(function api.FunctionDefinition) experimental.FunctionListener {
+	name := function.Name()
+	return experimental.FunctionListenerFunc(func(context.Context, api.Module, api.FunctionDefinition, []uint64, experimental.StackIterator) {
+		l(name)
+	})
+}
+
+func startEngine(ctx context.Context) error {
+	if engine.runtime != nil {
+		return nil
+	}
+	runtime := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(maxMemoryPages))
+	if err := exportHostcalls(ctx, runtime); err != nil {
+		return err
+	}
+	engine.runtime = runtime
+	engine.compiled = map[string]wazero.CompiledModule{}
+	return nil
 }
 
 // exportHostcalls gives modules their imports: env is ours, WASI is wazero's

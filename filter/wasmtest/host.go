@@ -56,6 +56,21 @@ func New(t testing.TB, module []byte) *Host {
 	if err != nil {
 		t.Fatalf("the module cannot be compiled: %v", err)
 	}
+	return newHost(t, runtime, compiled)
+}
+
+// NewListening is New for a module with names: called is told of every call of
+// one of its functions, as it begins.
+func NewListening(t testing.TB, module []byte, called func(function string)) *Host {
+	t.Helper()
+	runtime, compiled, err := compileListening(module, called)
+	if err != nil {
+		t.Fatalf("the module cannot be compiled: %v", err)
+	}
+	return newHost(t, runtime, compiled)
+}
+
+func newHost(t testing.TB, runtime wazero.Runtime, compiled wazero.CompiledModule) *Host {
 	h := &Host{
 		// Any moments will do as long as neither looks like a duration.
 		Clock:    Clock{Mono: 1_000_000_000_000, Wall: 1_700_000_000_000_000_000},

@@ -27,6 +27,13 @@ func TrapModule(t testing.TB) []byte {
 	return read(t, "sluice-trap.wasm")
 }
 
+// LinkedModule reads the filter as the linker has made it, with the names of its
+// functions, build/linked/sluice.wasm.
+func LinkedModule(t testing.TB) []byte {
+	t.Helper()
+	return read(t, "linked/sluice.wasm")
+}
+
 func read(t testing.TB, name string) []byte {
 	t.Helper()
 	built.Lock()
