@@ -104,6 +104,7 @@ const (
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opI32Const     = 0x41
+	opI64Const     = 0x42
 )
 
 // instruction is one instruction of a function. Its bytes are data[start:end] of
@@ -123,7 +124,7 @@ func (r *reader) instruction() instruction {
 	switch op := i.opcode; {
 	case op <= 0x01, op == 0x05, op == opEnd, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4:
 		// no operand
-	case op == opBlock, op == opLoop, op == opIf, op == opI32Const, op == 0x42:
+	case op == opBlock, op == opLoop, op == opIf, op == opI32Const, op == opI64Const:
 		i.operand = r.s64()
 	case op == opBr, op == opBrIf, op == opCall, op >= opLocalGet && op <= 0x26, op == 0x3f, op == 0x40:
 		i.operand = int64(r.u32())

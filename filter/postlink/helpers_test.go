@@ -22,10 +22,12 @@ const (
 	globalFuel
 )
 
-// built is a module that is written by hand. Its functions have the type of Go's:
-// the parameter is where to go on, the result whether the goroutine is left.
+// built is a module that is written by hand. Its functions have the type of Go's,
+// whose parameter is where to go on and whose result is whether the goroutine is
+// left; those of type 1 have another parameter.
 type built struct {
 	functions [][]byte // locals and instructions
+	types     []uint32 // of the functions; nil if all are of type 0
 	exports   map[string]int
 	elements  []int // of the table, from place 0
 	names     []string
@@ -41,10 +43,13 @@ func (b built) module() []byte {
 	}
 	name := func(s string) []byte { return appendSized(nil, []byte(s)) }
 	sized := func(b []byte) []byte { return appendSized(nil, b) }
-	zeros := make([][]byte, len(b.functions))
+	types := make([][]byte, len(b.functions))
 	code := make([][]byte, len(b.functions))
 	for i, function := range b.functions {
-		zeros[i], code[i] = []byte{0}, sized(function)
+		types[i], code[i] = []byte{0}, sized(function)
+		if b.types != nil {
+			types[i] = appendU32(nil, b.types[i])
+		}
 	}
 	exports := [][]byte{append(name("sum"), 3, globalSum), append(name("fuel"), 3, globalFuel)}
 	for export, function := range b.exports {
@@ -52,11 +57,11 @@ func (b built) module() []byte {
 	}
 	out := []byte(preamble)
 	add := func(id byte, content []byte) { out = appendSized(append(out, id), content) }
-	add(1, vector([]byte{0x60, 1, i32, 1, i32}))
-	add(functionSection, vector(zeros...))
+	add(1, vector([]byte{0x60, 1, i32, 1, i32}, []byte{0x60, 1, i64, 1, i32}))
+	add(functionSection, vector(types...))
 	add(4, vector(append([]byte{0x70, 0}, appendU32(nil, uint32(len(b.elements)))...)))
 	zero := []byte{i32, 1, opI32Const, 0, opEnd}
-	add(6, vector(zero, []byte{i64, 1, 0x42, 0, opEnd}, zero))
+	add(6, vector(zero, []byte{i64, 1, opI64Const, 0, opEnd}, zero))
 	add(exportSection, vector(exports...))
 	if len(b.elements) > 0 {
 		var functions [][]byte

@@ -29,8 +29,8 @@ type step struct {
 // note appends the instructions that note a number, and leave the function where
 // no fuel is left.
 func note(b []byte, number int64) []byte {
-	b = append(b, opGlobalGet, globalSum, 0x42, 31, 0x7e)                                                  // sum * 31
-	b = append(appendS64(append(b, 0x42), number), 0x7c, 0x24, globalSum)                                  // + number
+	b = append(b, opGlobalGet, globalSum, opI64Const, 31, 0x7e)                                            // sum * 31
+	b = append(appendS64(append(b, opI64Const), number), 0x7c, 0x24, globalSum)                            // + number
 	b = append(b, opGlobalGet, globalFuel, opI32Const, 1, 0x6b, 0x24, globalFuel)                          // fuel - 1
 	return append(b, opGlobalGet, globalFuel, opI32Const, 0, 0x4c, opIf, 0x40, opI32Const, 0, 0x0f, opEnd) // if <= 0: return 0
 }
@@ -75,7 +75,7 @@ func (f shaped) encode() []byte {
 				open(opBlock)
 			}
 			b = append(b, opGlobalGet, globalSum)
-			b = append(appendS64(append(b, 0x42), s.bit), 0x88, 0x42, 1, 0x83, 0xa7) // sum >> bit & 1
+			b = append(appendS64(append(b, opI64Const), s.bit), 0x88, opI64Const, 1, 0x83, 0xa7) // sum >> bit & 1
 			open(opIf)
 			b = appendS64(append(b, opI32Const), s.pc)
 			b = append(b, opLocalSet, 0, opBr)
@@ -161,7 +161,7 @@ func TestAFunctionDoesTheSameWithDirectJumps(t *testing.T) {
 }
 
 // callee notes its parameter.
-var callee = []byte{0, opGlobalGet, globalSum, 0x42, 7, 0x7e, opLocalGet, 0, 0xad, 0x7c, 0x24, globalSum, opI32Const, 0, opEnd}
+var callee = []byte{0, opGlobalGet, globalSum, opI64Const, 7, 0x7e, opLocalGet, 0, 0xad, 0x7c, 0x24, globalSum, opI32Const, 0, opEnd}
 
 func TestAFunctionOfAnotherShapeIsLeftAsItIs(t *testing.T) {
 	f := shaped{table: []uint32{0, 1}, pieces: [][]step{{{note: 1, pc: 1}}, {}}}

@@ -8,12 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// noter is a function that notes a number, calls others, some of them by the
-// table, and returns a 0.
-func noter(number int64, calls, indirect []int) []byte {
+// noter is a function that notes a number, calls others, which are of the given
+// types, some of them by the table, and returns a 0.
+func noter(number int64, types []uint32, calls, indirect []int) []byte {
 	b := note([]byte{0}, number)
 	for _, function := range calls {
-		b = append(appendU32(append(b, opI32Const, 0, opCall), uint32(function)), 0x1a)
+		constant := byte(opI32Const)
+		if types[function] == 1 {
+			constant = opI64Const
+		}
+		b = append(appendU32(append(b, constant, 0, opCall), uint32(function)), 0x1a)
 	}
 	for _, place := range indirect {
 		b = append(appendS64(append(b, opI32Const, 0, opI32Const), int64(place)), opCallIndirect, 0, 0, 0x1a)
@@ -27,17 +31,18 @@ func TestFunctionsInAnotherOrderDoTheSame(t *testing.T) {
 		// More than 127, so that indices are longer or shorter than they were.
 		count := rapid.IntRange(1, 200).Draw(t, "functions")
 		index := rapid.IntRange(0, count-1)
-		b := built{
-			exports:  map[string]int{"a": index.Draw(t, "a"), "b": index.Draw(t, "b")},
-			elements: rapid.SliceOfN(index, 1, 8).Draw(t, "elements"),
-		}
+		b := built{types: rapid.SliceOfN(rapid.Uint32Max(1), count, count).Draw(t, "types")}
+		b.types[0] = 0
+		ofTypeZero := index.Filter(func(i int) bool { return b.types[i] == 0 })
+		b.exports = map[string]int{"a": ofTypeZero.Draw(t, "a"), "b": ofTypeZero.Draw(t, "b")}
+		b.elements = rapid.SliceOfN(ofTypeZero, 1, 8).Draw(t, "elements")
 		for i := range count {
 			var calls, indirect []int
 			if i > 0 && rapid.IntRange(0, 3).Draw(t, "any") == 0 {
 				calls = rapid.SliceOfN(index, 0, 2).Draw(t, "calls")
 				indirect = rapid.SliceOfN(rapid.IntRange(0, len(b.elements)-1), 0, 2).Draw(t, "indirect")
 			}
-			b.functions = append(b.functions, noter(int64(i+1), calls, indirect))
+			b.functions = append(b.functions, noter(int64(i+1), b.types, calls, indirect))
 			b.names = append(b.names, "f"+string(rune('0'+i)))
 		}
 		chosen := rapid.SliceOfNDistinct(index, 0, 10, rapid.ID).Draw(t, "first")
@@ -85,7 +90,7 @@ func noted(function []byte) int64 {
 }
 
 func TestWhatIsNotUnderstoodIsRefused(t *testing.T) {
-	good := built{functions: [][]byte{noter(1, nil, nil)}, exports: map[string]int{"a": 0}, elements: []int{0}, names: []string{"f"}}
+	good := built{functions: [][]byte{noter(1, nil, nil, nil)}, exports: map[string]int{"a": 0}, elements: []int{0}, names: []string{"f"}}
 	function := func(code ...byte) []byte {
 		b := good
 		b.functions = [][]byte{append([]byte{0}, code...)}
